@@ -17,7 +17,7 @@ import (
 // its rate, and a node that has proven who it is has its answer at once.
 func TestAttestsArePaced(t *testing.T) {
 	pins := pinned("west")
-	c := signing(config(node("west", "n1")), pins)
+	c := signing(config(origin("west", "n1")), pins)
 	var asked, reviews atomic.Int64
 	c.Attest = func(context.Context, authority.Request) error { reviews.Add(1); return nil }
 	g, err := New(c)
@@ -26,7 +26,7 @@ func TestAttestsArePaced(t *testing.T) {
 	}
 	channel := make([]byte, 32)
 	ask := func(ctx context.Context, name string, key authority.PrivateKey, shown []byte) error {
-		o := node("west", name)
+		o := origin("west", name)
 		request, err := authority.Request{Want: authority.Statement{Cluster: o.Cluster, Node: o.Node, Key: key.Public()}}.Sign(key, channel)
 		if err != nil {
 			t.Fatal(err)

@@ -1,96 +1,28 @@
 package gossip
 
 import (
-	"fmt"
-	"math"
 	"testing"
 	"time"
 
 	"strait.io/strait/clustermesh"
 )
 
-func TestAhead(t *testing.T) {
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	node, cluster := clustermesh.Origin{Cluster: "a", Node: "n"}, clustermesh.Origin{Cluster: "a"}
-	for _, by := range []time.Duration{-20 * 365 * 24 * time.Hour, -time.Hour, 0, 10 * time.Minute, 11 * time.Minute, 365 * 24 * time.Hour} {
-		want := by
-		if by <= 10*time.Minute {
-			want = 0
-		}
-		at := now.Add(by)
-		if got := ahead(node, uint64(at.UnixNano()), now); got != want {
-			t.Errorf("a daemon that started %s from now: %s ahead, want %s", by, got, want)
-		}
-		if got := ahead(cluster, uint64(at.UnixMilli()), now); got != want {
-			t.Errorf("a leader elected %s from now: %s ahead, want %s", by, got, want)
-		}
-	}
-	for _, epoch := range []uint64{0, 1, 7} {
-		if ahead(node, epoch, now) != 0 || ahead(cluster, epoch, now) != 0 {
-			t.Errorf("epoch %d is ahead", epoch)
-		}
-	}
-	for _, epoch := range []uint64{1<<63 - 1, 1 << 63, math.MaxUint64} {
-		if ahead(node, epoch, now) < 24*time.Hour || ahead(cluster, epoch, now) < 24*time.Hour {
-			t.Errorf("epoch %d is %s and %s ahead", epoch, ahead(node, epoch, now), ahead(cluster, epoch, now))
-		}
-	}
-}
-
-// TestBehind: this machine's clock is behind if most nodes speak from the future, not if those of one
-// cluster do.
-func TestBehind(t *testing.T) {
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	self := node("west", "n1")
-	said := func(ahead ...time.Duration) map[clustermesh.Origin]clustermesh.Record {
-		out := map[clustermesh.Origin]clustermesh.Record{}
-		at := func(o clustermesh.Origin, epoch int64) {
-			out[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: uint64(epoch), Version: 1}}
-		}
-		at(self, now.Add(year).UnixNano()) // its own says nothing
-		at(clustermesh.Origin{Cluster: "east"}, now.Add(year).UnixMilli())
-		for i, d := range ahead {
-			at(node("east", fmt.Sprint("n", i)), now.Add(d).UnixNano())
-		}
-		return out
-	}
-	for _, c := range []struct {
-		said []time.Duration
-		want time.Duration
-	}{
-		{nil, 0},
-		{[]time.Duration{0, -year}, 0},
-		{[]time.Duration{year}, year},
-		{[]time.Duration{year, 0}, 0},
-		{[]time.Duration{year, 0, 2 * time.Hour}, year},
-		{[]time.Duration{time.Minute, 0, 2 * time.Minute}, 0},
-	} {
-		if got := behind(self, said(c.said...), now); got != c.want {
-			t.Errorf("others spoke %v from now: the clock is %s behind, want %s", c.said, got, c.want)
-		}
-	}
-}
-
 const year = 365 * 24 * time.Hour
 
 // TestClockCorrected: a daemon started, and was elected, while its clock was ahead. Now the clock is right,
 // and what it says of itself and of its cluster is believed, without a restart.
 func TestClockCorrected(t *testing.T) {
-	west := config(node("west", "n1"))
-	east := config(node("east", "n1"), west.Bind)
+	west := config(origin("west", "n1"))
+	east := config(origin("east", "n1"), west.Bind)
 	east.Lead = func() (bool, uint64) { return true, uint64(time.Now().Add(year).UnixMilli()) }
 	dw := start(t, west)
-	g, err := New(east)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.replica.Begin(uint64(time.Now().Add(year).UnixNano()))
-	de := running(t, g)
+	east.started = time.Now().Add(year)
+	de := start(t, east)
 	de.say(7)
 	eventually(t, "what the node says is believed", func() bool { return dw.said(east.Self) == 7 })
 	eventually(t, "what its cluster says is believed", func() bool {
 		de.PublishCluster(clustermesh.Content{Nodes: []clustermesh.NodeName{"n1"}})
-		return len(dw.State().Records[node("east", "")].Content.Nodes) == 1
+		return len(dw.State().Records[origin("east", "")].Content.Nodes) == 1
 	})
 	if !de.hasProblem("node east/n1", "clock was 8760h", "other nodes believe this one again within seconds") {
 		t.Errorf("no Problem says so: %v", de.Problems())
@@ -98,9 +30,9 @@ func TestClockCorrected(t *testing.T) {
 	if dw.contact(east.Self) != clustermesh.Alive {
 		t.Errorf("contact %s", dw.contact(east.Self))
 	}
-	stamp := dw.State().Records[node("east", "")].Stamp
+	stamp := dw.State().Records[origin("east", "")].Stamp
 	time.Sleep(3 * beat)
-	if now := dw.State().Records[node("east", "")].Stamp; now != stamp {
+	if now := dw.State().Records[origin("east", "")].Stamp; now != stamp {
 		t.Errorf("the cluster's record is stamped again and again: %s, %s", stamp, now)
 	}
 }

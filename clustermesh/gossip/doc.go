@@ -1,14 +1,14 @@
-// Package gossip keeps this node's replica of the clusterset in sync with those of other nodes. It
-// composes membership (packages member and pool), streams to the members that are neighbours
-// (stream), what is observed of all members (observe and probe), and the records (replica). Pool,
-// stream, observe and replica do not import each other.
+// Package gossip keeps this node's replica of the clusterset in sync with those of other nodes. It owns
+// the lock, the clock, sockets, goroutines and files: membership (package pool), streams to the members
+// that are neighbours (stream), and probes (probe). Package node decides what they do. Pool, stream,
+// observe and replica do not import each other.
 //
 // Inputs are what this node publishes, the gossip key, seeds and a directory for the state. Outputs
-// are State, Leader and Problems. Package replica decides which record wins and who is a neighbour;
-// package clustermesh decides what a silent node means. It must not know Kubernetes, the datapath
-// or where the content of records comes from.
+// are State, Leader and Problems. Package replica decides which record wins, topology who is a
+// neighbour, and trust who is believed; package clustermesh decides what a silent node means. It must
+// not know Kubernetes, the datapath or where the content of records comes from.
 //
-// A daemon counts as heard if it proves on a TLS connection that it has its node's key (proof.go). One
+// A daemon counts as heard if it proves on a TLS connection that it has its node's key (node/peers.go). One
 // that does not prove it may be new, and have no statement yet: it may ask a signer, be a member, and
 // pass on records, which prove themselves, but it is no sign of life. Daemons of the version before
 // prove nothing, and their records say nothing of that: they count as they did. So nodes can be

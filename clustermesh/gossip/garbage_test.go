@@ -29,7 +29,7 @@ func (l *lines) Write(b []byte) (int, error) {
 // memory, nor log, nor the sight of other Problems.
 func TestGarbage(t *testing.T) {
 	var log lines
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	d := start(t, c)
 	listening(t, c.Bind)

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
-	"strait.io/strait/clustermesh/gossip/observe"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/pool"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
@@ -21,7 +21,6 @@ import (
 	"strait.io/strait/clustermesh/trust"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
-	"strait.io/strait/internal/problem"
 )
 
 // Config says which node a Gossip speaks for, and where.
@@ -63,6 +62,8 @@ type Config struct {
 
 	// topology replaces topology.FullMesh, for tests.
 	topology topology.Topology
+	// started replaces the time of New, for tests.
+	started time.Time
 	// clock replaces time.Now where statements about other nodes are signed, for tests.
 	clock func() time.Time
 }
@@ -73,12 +74,11 @@ type Authority = trust.Config
 // Trust is whom a node believes, and why.
 type Trust = trust.Summary
 
-// Gossip is the clusterset as this node hears it. All methods are safe for concurrent use.
+// Gossip is the clusterset as this node hears it. It owns the lock, the clock, sockets, goroutines and files
+// of a node.Node, which decides. All methods are safe for concurrent use.
 type Gossip struct {
 	cfg       Config
 	self      member.Peer // this life of the daemon
-	loaded    bool        // records were read from disk
-	everySeed bool        // all seeds were reached in the last round
 	log       *slog.Logger
 	streams   *stream.Streams
 	clusters  *clusters
@@ -87,31 +87,15 @@ type Gossip struct {
 	attests   attests
 	changed   notify.Signal
 	dirty     notify.Signal
-	events    notify.Signal // wakes the loop
+	beats     notify.Signal // wakes the loop
 	decoding  sync.Mutex    // held while a large message is decoded
 
 	rekeying sync.Mutex // held while cfg.Keys is read or changed
 	stating  sync.Mutex // held while a statement about another node is made, so that two do not get the same
 	pool     *pool.Pool // nil before Run
 
-	mu            sync.Mutex
-	replica       *replica.Replica
-	trust         *trust.Store
-	contacts      *observe.Contacts
-	witness       observe.Witness
-	distances     *observe.Distances
-	seeds         *member.Seeds
-	own           *clustermesh.Content // as published, without claims; nil before the first Publish
-	cluster       *clustermesh.Content // as published by this leader
-	clusterAt     time.Time            // earliest time of the next write of the cluster's record
-	leader        leader
-	behind        bool // this machine's clock is behind those of most
-	problems      problemBook
-	logged        allowance // for lines about Problems, and loggedStrange about those of strangers
-	loggedStrange allowance
-	running       bool
-	view          clustermesh.State
-	stale         bool // view is out of date
+	mu   sync.Mutex
+	node *node.Node
 }
 
 // New checks the configuration and loads the saved state. It opens no sockets and starts nothing. A
@@ -131,50 +115,102 @@ func New(cfg Config) (*Gossip, error) {
 		log:       cfg.Log,
 		changed:   notify.New(),
 		dirty:     notify.New(),
-		events:    notify.New(),
-		contacts:  observe.NewContacts(cfg.Self),
-		distances: observe.NewDistances(loadDistances(cfg.StateDir), time.Now()),
-		seeds:     member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
-		problems:  newProblemBook(),
-		logged:    allowance{most: maxLogged}, loggedStrange: allowance{most: maxStrangeLogged},
+		beats:     notify.New(),
 		strangers: newStrangers(),
 		attests:   newAttests(),
-		trust:     trust.New(cfg.Authority, cfg.Self),
-		stale:     true,
+		seats:     newSeats(),
 	}
-	g.trust.CheckObjects(cfg.Objects != nil)
-	held, err := loadState(cfg.StateDir)
-	if err != nil {
-		g.problem("state", stateProblem(err), 0)
+	now := time.Now()
+	if !cfg.started.IsZero() {
+		now = cfg.started
 	}
-	// In nanoseconds, because two daemons of one name that start in the same millisecond must not
-	// be the same member.
-	boot := uint64(time.Now().UnixNano())
-	for _, e := range held {
-		if e.Record.Origin == cfg.Self && ahead(cfg.Self, e.Record.Stamp.Epoch, time.Now()) == 0 {
-			boot = max(boot, e.Record.Stamp.Epoch+1)
-			g.trust.RestoreSealed(e)
-			g.witness.Restore(e.Record.Content.Silent)
+	saved, problems := g.load()
+	g.node = node.New(node.Config{
+		Self: cfg.Self, UID: cfg.UID, Bind: cfg.Bind, Advertise: cfg.Advertise, Seeds: cfg.Seeds, Lead: cfg.Lead,
+		Authority: cfg.Authority, Objects: cfg.Objects != nil, Proves: g.proves(), Topology: cfg.topology,
+		Owners: g.clusters, Room: g.seats,
+		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Measure: measure,
+	}, saved, now)
+	g.self = g.node.Self()
+	var err error
+	if g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, g.signer(), g.log); err != nil {
+		return g, err
+	}
+	g.do(func(n *node.Node, now time.Time) {
+		for key, err := range problems {
+			n.Report(key, stateProblem(err), 0, now)
+		}
+	})
+	return g, nil
+}
+
+// measure returns how long work took.
+func measure(work func()) time.Duration {
+	start := time.Now()
+	work()
+	return time.Since(start)
+}
+
+// do has the node handle an event, and carries out what it decides.
+func (g *Gossip) do(event func(n *node.Node, now time.Time)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	event(g.node, time.Now())
+	g.act(g.node.Take())
+}
+
+// ask returns an answer of the node.
+func ask[T any](g *Gossip, question func(n *node.Node, now time.Time) T) (answer T) {
+	g.do(func(n *node.Node, now time.Time) { answer = question(n, now) })
+	return answer
+}
+
+// act carries out what the node decided. It never blocks, because the lock is held, so that messages leave
+// in the order of the events.
+func (g *Gossip) act(a node.Actions) {
+	for _, l := range a.Log {
+		g.log.Log(context.Background(), slog.Level(l.Level), l.Message, l.Args...)
+	}
+	if a.Regrouped {
+		g.streams.Follow(a.Neighbours)
+	}
+	g.send(a.Send)
+	if a.Distances != nil {
+		if err := saveDistances(g.cfg.StateDir, a.Distances); err != nil {
+			g.log.Warn("cannot save the distances of clusters; the next life measures them for a minute", "error", err)
 		}
 	}
-	g.self = member.Peer{ID: member.ID{Origin: cfg.Self, Boot: boot}, UID: cfg.UID}
-	g.loadClusters()
-	g.loaded = len(held) > 0
-	g.replica = replica.New(replica.Config{
-		Complete: g.loaded, Alone: func() bool { return g.seeds.Waiting() == "" },
-		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: g.admitRecord, Seal: g.seal, Own: g.trust.OwnRecord, Topology: cfg.topology,
-		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, time.Now()) },
-	}, held)
-	g.trust.SetRecords(g.replica)
-	g.contacts.Pin(g.trust.Pinned)
-	g.restoreStatement()
-	g.seats = newSeats(g.trust.Pins())
-	g.seats.know(cfg.Self, g.replica.Records())
-	// What is not believed any more is unknown, not absent: others may have it with proof.
-	g.loaded = g.loaded && !g.trust.Refuses()
-	g.contacts.Restore(g.witness.Silences())
-	g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, g.signer(), g.log)
-	return g, err
+	if a.Statement != nil {
+		if err := saveStatement(g.cfg.StateDir, a.Statement); err != nil {
+			g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
+		}
+	}
+	if a.Dirty {
+		g.dirty.Poke()
+	}
+	if a.Changed {
+		g.changed.Poke()
+	}
+	if a.Beat {
+		g.beats.Poke()
+	}
+}
+
+// send gives messages to the streams. Messages to several peers are encoded once.
+func (g *Gossip) send(all []replica.Envelope) {
+	var last replica.Message
+	var frame []byte
+	for _, e := range all {
+		if e.Message != last {
+			var err error
+			if frame, err = replica.Encode(e.Message); err != nil {
+				g.log.Error("cannot encode message", "to", e.To, "error", err)
+				continue
+			}
+			last = e.Message
+		}
+		g.streams.Send(e.To, frame)
+	}
 }
 
 func (c Config) check() error {
@@ -207,16 +243,7 @@ func (c Config) check() error {
 // State returns the records held and the contact with each node. The result is never changed
 // afterwards.
 func (g *Gossip) State() clustermesh.State {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stale {
-		g.view = clustermesh.State{
-			Records: g.replica.Records(), Contacts: g.contacts.All(g.replica.Records()),
-			Joined: g.trust.Joined(), Quotas: g.trust.Quotas(), Proven: g.contacts.Proven(),
-		}
-		g.stale = false
-	}
-	return g.view
+	return ask(g, func(n *node.Node, _ time.Time) clustermesh.State { return n.State() })
 }
 
 // Changed receives a value after State, Leader, Synced or Problems changed, except for changes that
@@ -226,189 +253,80 @@ func (g *Gossip) Changed() <-chan struct{} { return g.changed }
 // Leader reports whether this node writes the cluster's record: Config.Lead says so or, without
 // that, it has the lowest name of the live members of its cluster.
 func (g *Gossip) Leader() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.leader.is
+	return ask(g, func(n *node.Node, _ time.Time) bool { return n.Leader() })
 }
 
 // Synced reports whether the records held count as complete: they were loaded from disk, or an
 // exchange with a peer has completed, or there is no other daemon to ask. Otherwise waiting says
 // what this node waits for.
 func (g *Gossip) Synced() (ok bool, waiting string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.loaded || g.replica.Synced() {
-		return true, ""
-	}
-	waiting = g.seeds.Waiting()
-	return waiting == "", waiting
+	g.do(func(n *node.Node, _ time.Time) { ok, waiting = n.Synced() })
+	return ok, waiting
 }
 
 // Fresh reports whether the records held are those of this life, not only what was saved in an
 // earlier one: an exchange with a peer has completed, or no other daemon is known. What was saved
 // can lack the changes before a crash.
 func (g *Gossip) Fresh() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.replica.Synced() {
-		return true
-	}
-	for o := range g.replica.Records() {
-		if o.Node != "" && o != g.cfg.Self {
-			return false
-		}
-	}
-	return g.seeds.Waiting() == ""
+	return ask(g, func(n *node.Node, _ time.Time) bool { return n.Fresh() })
 }
 
 // Heard returns when each other node was last heard in this life of the daemon.
 func (g *Gossip) Heard() map[clustermesh.Origin]time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.contacts.Heard()
+	return ask(g, func(n *node.Node, _ time.Time) map[clustermesh.Origin]time.Time { return n.Heard() })
 }
 
 // Problems returns the current Problems.
 func (g *Gossip) Problems() []clustermesh.Problem {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return clustermesh.SortProblems(slices.Concat(g.problems.list(time.Now()), g.trust.OwnProblems()))
+	return ask(g, (*node.Node).Problems)
 }
 
 // Trust returns whom this node believes. The maps are never changed afterwards.
 func (g *Gossip) Trust() Trust {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := g.trust.Summary()
-	for _, e := range g.replica.Entries() {
-		t.Sealed[e.Record.Origin] = len(e.Seal()) > 0
-	}
-	return t
+	return ask(g, func(n *node.Node, _ time.Time) Trust { return n.Trust() })
 }
 
-// apply carries out what the replica decided, and pokes Changed if State changed. The lock is held.
-func (g *Gossip) apply(out replica.Output) {
-	if g.carryOut(out) {
-		g.changed.Poke()
-	}
+// RTTs returns the round-trip times of other clusters' nodes, the shortest of the last pings.
+func (g *Gossip) RTTs() map[clustermesh.Origin]time.Duration {
+	return ask(g, func(n *node.Node, _ time.Time) map[clustermesh.Origin]time.Duration { return n.RTTs() })
 }
 
-// carryOut does what the replica decided, and reports whether State changed. It never blocks. The
-// lock is held.
-func (g *Gossip) carryOut(out replica.Output) (changed bool) {
-	var last replica.Message
-	var frame []byte
-	for _, e := range out.Send {
-		if e.Message != last {
-			var err error
-			if frame, err = replica.Encode(e.Message); err != nil {
-				g.log.Error("cannot encode message", "to", e.To, "error", err)
-				continue
-			}
-			last = e.Message
-		}
-		g.streams.Send(e.To, frame)
-	}
-	for _, p := range out.Problems {
-		if g.behind && p.Code == problem.RecordAhead {
-			continue // one Problem says it of all
-		}
-		key := "replica " + string(p.Code) + " " + p.Object
-		if p.Code == problem.ClusterNotPinned || p.Code == problem.RecordRejected {
-			g.strange(key, p) // a peer without proof can make these at will
-			continue
-		}
-		g.problem(key, p, problemLife)
-	}
-	if len(out.Changed) == 0 {
-		return false
-	}
-	g.stale = true
-	g.dirty.Poke()
-	return true
+// Distances returns how far away clusters are that are not among the nearest, in steps; see
+// observe.Distances.
+func (g *Gossip) Distances() map[clustermesh.ClusterName]uint32 {
+	return ask(g, func(n *node.Node, _ time.Time) map[clustermesh.ClusterName]uint32 { return n.Distances() })
 }
 
-// touch marks State as out of date, and pokes Changed. The lock is held.
-func (g *Gossip) touch() {
-	g.stale = true
-	g.changed.Poke()
+// Publish sets what this node says about itself: Node and Endpoints. Claims about silent nodes are
+// added here. It reports whether State changed. State includes the content at once, and Changed
+// does not report it, because the caller knows already. The content must not be changed afterwards.
+func (g *Gossip) Publish(c clustermesh.Content) (changed bool) {
+	g.learn()
+	return ask(g, func(n *node.Node, now time.Time) bool { return n.Publish(c, now) })
 }
 
-// problem records a Problem for the time life, or until it is solved if life is 0. The lock is
-// held, or nothing runs yet.
-func (g *Gossip) problem(key string, p clustermesh.Problem, life time.Duration) {
-	g.note(key, p, false, life)
-}
-
-// strange records a Problem that peers without proof can make, about names and addresses that they choose.
-// The lock is held.
-func (g *Gossip) strange(key string, p clustermesh.Problem) { g.note(key, p, true, problemLife) }
-
-func (g *Gossip) note(key string, p clustermesh.Problem, strange bool, life time.Duration) {
-	now := time.Now()
-	p = p.Clean()
-	if !g.problems.set(key, p, strange, life, now) {
-		return
-	}
-	logged := &g.logged
-	if strange {
-		logged = &g.loggedStrange
-	}
-	if left, ok := logged.take(now); ok {
-		g.log.Warn("problem", "code", p.Code, "what", p.String())
-		if left == 0 {
-			g.log.Warn("more problems are not logged for up to a minute; see them with: strait status")
-		}
-	}
-	g.changed.Poke()
-}
-
-func (g *Gossip) solved(key string) {
-	if g.problems.clear(key) {
-		g.changed.Poke()
-	}
+// PublishCluster sets what the cluster says: Exports, Allocations, and Endpoints that name no node.
+// It does nothing unless this node is the leader; a new leader must publish again. Like Publish, it
+// reports whether State changed. If the write is delayed because the record is large, Changed
+// reports it later. The content must not be changed afterwards.
+func (g *Gossip) PublishCluster(c clustermesh.Content) (changed bool) {
+	return ask(g, func(n *node.Node, now time.Time) bool { return n.PublishCluster(c, now) })
 }
 
 // Repin replaces the pins, and judges all records again.
 func (g *Gossip) Repin(pins authority.Pins) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.trust.Repin(pins)
-	g.seats.repin(g.trust.Pins())
-	g.clusters.repin(g.trust.Pins() != nil)
-	// What was refused may be believed now; otherwise it is reported again.
-	g.problems.clearAll("replica ")
-	g.readmit()
-	if own, held := g.replica.Records()[g.cfg.Self]; held {
-		g.trust.CheckOwn(own)
-	}
+	g.do(func(n *node.Node, now time.Time) { n.Repin(pins, now) })
 }
 
 // Believe says whether everybody is believed from now on: see Authority.Lax.
 func (g *Gossip) Believe(everybody bool) {
-	g.mu.Lock()
-	changed, pins := g.trust.SetLax(everybody), g.trust.Listed()
-	g.mu.Unlock()
-	if changed {
-		g.Repin(pins)
-	}
+	g.do(func(n *node.Node, now time.Time) { n.SetLax(everybody, now) })
 }
 
 // Accept says which clusters' Services the namespaces of this cluster accept that say so, and which
 // namespaces are local.
 func (g *Gossip) Accept(a clustermesh.Accept, l clustermesh.LocalNamespaces) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.trust.SetAccept(a, l) {
-		g.readmit()
-	}
-}
-
-// readmit judges all records again. The lock is held.
-func (g *Gossip) readmit() {
-	g.replica.Readmit()
-	g.touch()
-	g.dirty.Poke()
+	g.do(func(n *node.Node, now time.Time) { n.Accept(a, l, now) })
 }
 
 // sleep waits for d. It returns false, at once, if ctx ends first.

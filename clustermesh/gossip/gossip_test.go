@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/l4"
 )
@@ -48,7 +49,7 @@ type daemon struct {
 	ended  chan error
 }
 
-func node(cluster, name string) clustermesh.Origin {
+func origin(cluster, name string) clustermesh.Origin {
 	return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(name)}
 }
 
@@ -142,9 +143,9 @@ func eventually(t *testing.T, what string, cond func() bool) time.Duration {
 }
 
 func TestFiveNodesConverge(t *testing.T) {
-	first := config(node("a", "n1"))
+	first := config(origin("a", "n1"))
 	ds := []*daemon{start(t, first)}
-	for _, o := range []clustermesh.Origin{node("a", "n2"), node("b", "n1"), node("b", "n2"), node("c", "n1")} {
+	for _, o := range []clustermesh.Origin{origin("a", "n2"), origin("b", "n1"), origin("b", "n2"), origin("c", "n1")} {
 		ds = append(ds, start(t, config(o, first.Bind)))
 	}
 	for i, d := range ds {
@@ -211,9 +212,9 @@ func TestFiveNodesConverge(t *testing.T) {
 // TestStoppedDaemonIsQuiet: the machine answers, so nobody claims anything; the next name leads; and the
 // daemon that comes back takes up where it was.
 func TestStoppedDaemonIsQuiet(t *testing.T) {
-	c1 := config(node("a", "n1"))
+	c1 := config(origin("a", "n1"))
 	c1.StateDir = t.TempDir()
-	c2, c3 := config(node("a", "n2"), c1.Bind), config(node("b", "n1"), c1.Bind)
+	c2, c3 := config(origin("a", "n2"), c1.Bind), config(origin("b", "n1"), c1.Bind)
 	d1, d2, d3 := start(t, c1), start(t, c2), start(t, c3)
 	d1.say(1)
 	d2.say(2)
@@ -266,8 +267,8 @@ func TestStoppedDaemonIsQuiet(t *testing.T) {
 }
 
 func TestWrongKey(t *testing.T) {
-	good := config(node("a", "n1"))
-	bad := config(node("a", "n2"), good.Bind)
+	good := config(origin("a", "n1"))
+	bad := config(origin("a", "n2"), good.Bind)
 	good.Seeds = []string{bad.Bind.String()} // each meets the other's key on a stream that it opens, and on one that it accepts
 	bad.Keys = gossipkey.Ring{keyOf(8)}
 	d1, d2 := start(t, good), start(t, bad)
@@ -285,20 +286,20 @@ func TestWrongKey(t *testing.T) {
 	}
 
 	d2.stop()
-	again := config(node("a", "n2"), good.Bind)
+	again := config(origin("a", "n2"), good.Bind)
 	again.Bind = bad.Bind
 	d2 = start(t, again)
 	d2.say(2)
 	took := eventually(t, "with the right key the daemon is in", func() bool { return d1.contact(bad.Self) == clustermesh.Alive })
 	took += eventually(t, "nobody complains of it any more", func() bool { return !d1.hasProblem("gossip key") && !d2.hasProblem("gossip key") })
-	if took > problemLife/2 {
+	if took > node.ProblemLife/2 {
 		t.Errorf("gone after %s, as if nobody had noticed the right key", took)
 	}
 }
 
 func TestTwoNodesOfOneName(t *testing.T) {
-	seed := config(node("a", "n1"))
-	one, two := config(node("a", "twin"), seed.Bind), config(node("a", "twin"), seed.Bind)
+	seed := config(origin("a", "n1"))
+	one, two := config(origin("a", "twin"), seed.Bind), config(origin("a", "twin"), seed.Bind)
 	d0, d1, d2 := start(t, seed), start(t, one), start(t, two)
 	d1.say(1)
 	d2.say(2)
@@ -312,14 +313,14 @@ func TestTwoNodesOfOneName(t *testing.T) {
 
 // TestTwinOfSeed: a daemon whose seed has its own name finds out at once.
 func TestTwinOfSeed(t *testing.T) {
-	one := config(node("a", "twin"))
-	two := config(node("a", "twin"), one.Bind)
+	one := config(origin("a", "twin"))
+	two := config(origin("a", "twin"), one.Bind)
 	d1, d2 := start(t, one), start(t, two)
 	eventually(t, "both twins say so", func() bool { return d1.hasProblem("node a/twin") && d2.hasProblem("node a/twin") })
 }
 
 func TestPortInUse(t *testing.T) {
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	l, err := net.Listen("tcp", c.Bind.String())
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +338,7 @@ func TestPortInUse(t *testing.T) {
 
 func TestUnreachableSeed(t *testing.T) {
 	away := testAddr()
-	c := config(node("a", "n1"), away)
+	c := config(origin("a", "n1"), away)
 	d := start(t, c)
 	eventually(t, "the seed is reported", func() bool { return d.hasProblem("gossip seed "+away.String(), "does not answer", "open") })
 	if ok, _ := d.Synced(); ok {
@@ -346,14 +347,14 @@ func TestUnreachableSeed(t *testing.T) {
 	// Alone, it leads after a while: local changes must still apply.
 	eventually(t, "it leads", d.Leader)
 	// The seed comes up: the report goes.
-	late := config(node("a", "n2"))
+	late := config(origin("a", "n2"))
 	late.Bind = away
 	start(t, late)
 	eventually(t, "the report goes", func() bool { ok, _ := d.Synced(); return ok && len(d.Problems()) == 0 })
 }
 
 func TestSeedThatIsSelf(t *testing.T) {
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	c.Seeds = []string{c.Bind.String()}
 	d := start(t, c)
 	eventually(t, "there is nobody to wait for", func() bool { ok, _ := d.Synced(); return ok && d.Fresh() })
@@ -367,7 +368,7 @@ func TestConfigErrors(t *testing.T) {
 		"HOST:PORT":   func(c *Config) { c.Seeds = []string{"nowhere"} },
 		"CLUSTER/NOD": func(c *Config) { c.Self.Node = "" },
 	} {
-		c := config(node("a", "n1"))
+		c := config(origin("a", "n1"))
 		change(&c)
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: error %v", what, err)
@@ -408,8 +409,8 @@ func TestLoadKeys(t *testing.T) {
 
 // TestOwnPublicationIsNoNews: who publishes sees it in State at once and is not woken by it; others are.
 func TestOwnPublicationIsNoNews(t *testing.T) {
-	c1 := config(node("a", "n1"))
-	d1, d2 := start(t, c1), start(t, config(node("a", "n2"), c1.Bind))
+	c1 := config(origin("a", "n1"))
+	d1, d2 := start(t, c1), start(t, config(origin("a", "n2"), c1.Bind))
 	d1.say(1)
 	d2.say(1)
 	eventually(t, "both are heard, and n1 leads", func() bool {
@@ -456,8 +457,8 @@ func (d *daemon) woken(within time.Duration) bool {
 
 // TestLargeClusterRecord: of changes that pour in not each is a version that goes to every node, but the last one arrives.
 func TestLargeClusterRecord(t *testing.T) {
-	c1 := config(node("a", "n1"))
-	d1, d2 := start(t, c1), start(t, config(node("b", "n1"), c1.Bind))
+	c1 := config(origin("a", "n1"))
+	d1, d2 := start(t, c1), start(t, config(origin("b", "n1"), c1.Bind))
 	eventually(t, "n1 leads", d1.Leader)
 	d1.say(1)
 	d2.say(1)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
-	"strait.io/strait/clustermesh/gossip/observe"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/pool"
 	"strait.io/strait/clustermesh/gossip/stream"
 )
@@ -57,17 +54,17 @@ func (g *Gossip) SetSeeds(all Seeds) error {
 			good = append(good, s)
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.seeds.Set(good, all.Hints)
+	g.do(func(n *node.Node, _ time.Time) { n.SetSeeds(good, all.Hints) })
 	return errors.Join(errs...)
 }
 
 // joinLoop joins seeds and lost nodes until ctx ends.
 func (g *Gossip) joinLoop(ctx context.Context, p *pool.Pool) {
-	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	for {
-		targets, reached := g.targets(g.resolveSeeds(ctx, rng), rng)
+		seeds := g.resolveSeeds(ctx)
+		var targets []member.Target
+		var reached map[string]bool
+		g.do(func(n *node.Node, now time.Time) { targets, reached = n.Targets(seeds, now) })
 		errs := make([]error, len(targets))
 		var wg sync.WaitGroup
 		for i, t := range targets {
@@ -77,13 +74,13 @@ func (g *Gossip) joinLoop(ctx context.Context, p *pool.Pool) {
 		if ctx.Err() != nil {
 			return
 		}
-		g.judgeSeeds(targets, errs, reached)
 		every := rejoin
-		g.mu.Lock()
-		if len(g.contacts.Alive()) == 0 {
-			every = firstJoin
-		}
-		g.mu.Unlock()
+		g.do(func(n *node.Node, now time.Time) {
+			n.EndRound(targets, errs, reached, now)
+			if n.Alone() {
+				every = firstJoin
+			}
+		})
 		if !sleep(ctx, pause(every)) {
 			return
 		}
@@ -91,63 +88,22 @@ func (g *Gossip) joinLoop(ctx context.Context, p *pool.Pool) {
 }
 
 // resolveSeeds looks up the current addresses of the seeds, and adds a few hints.
-func (g *Gossip) resolveSeeds(ctx context.Context, rng *rand.Rand) []member.Target {
-	g.mu.Lock()
-	seeds, out := g.seeds.Next(rng)
-	g.mu.Unlock()
+func (g *Gossip) resolveSeeds(ctx context.Context) (out []member.Target) {
+	var seeds []string
+	g.do(func(n *node.Node, _ time.Time) { seeds, out = n.Seeds() })
 	for _, seed := range seeds {
 		host, port, _ := splitSeed(seed)
 		lookup, cancel := context.WithTimeout(ctx, stream.DialTimeout)
 		addrs, err := net.DefaultResolver.LookupNetIP(lookup, "ip", host)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			g.seedFailed(seed, err)
+			g.do(func(n *node.Node, now time.Time) { n.SeedFailed(seed, err, now) })
 		}
 		for _, a := range addrs {
 			out = append(out, member.Target{Addr: netip.AddrPortFrom(a.Unmap(), port), Seed: seed})
 		}
 	}
 	return out
-}
-
-// targets returns which addresses of seeds and known nodes to try now: those of nodes that are not
-// alive, and of neighbours that may not have heard of this node. reached are the seeds that need no
-// attempt.
-func (g *Gossip) targets(seeds []member.Target, rng *rand.Rand) (out []member.Target, reached map[string]bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.seeds.Resolved(seeds) {
-		g.changed.Poke()
-	}
-	alive := map[clustermesh.Origin]bool{g.cfg.Self: true}
-	var live []netip.AddrPort
-	neighbours := map[clustermesh.Origin]bool{}
-	for _, o := range g.replica.Neighbours() {
-		neighbours[o] = true
-	}
-	now := time.Now()
-	for _, o := range g.contacts.Alive() {
-		if neighbours[o] && g.contacts.OneSided(o, now) {
-			continue
-		}
-		alive[o] = true
-		// What is said of where it is does not spare a seed there the question who it is.
-		if at := g.place(o, now); g.trusts(o, at.Addr()) {
-			live = append(live, at)
-		}
-	}
-	lost := map[clustermesh.ClusterName][]netip.AddrPort{}
-	for o, rec := range g.replica.Records() {
-		if alive[o] || rec.Content.Node == nil {
-			continue
-		}
-		for _, a := range observe.ProbeAddrs(rec, g.contacts.Addr(o)) {
-			if a.Addr() != rec.Content.Node.Inside {
-				lost[o.Cluster] = append(lost[o.Cluster], a)
-			}
-		}
-	}
-	return g.seeds.Targets(seeds, slices.Collect(maps.Values(lost)), live, rng)
 }
 
 // join asks a target who it is, and then has memberlist join it. It asks over our own stream,
@@ -158,7 +114,7 @@ func (g *Gossip) join(ctx context.Context, p *pool.Pool, t member.Target) error 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	g.met(t.Addr, peer, err)
+	g.do(func(n *node.Node, now time.Time) { n.Tried(t.Addr, peer.Peer, peer.Believed, err, now) })
 	if err != nil || peer.ID == g.self.ID {
 		return err
 	}
@@ -166,52 +122,4 @@ func (g *Gossip) join(ctx context.Context, p *pool.Pool, t member.Target) error 
 		g.log.Debug("join failed", "address", t.Addr, "error", err)
 	}
 	return nil
-}
-
-// met notes who answered at an address.
-func (g *Gossip) met(addr netip.AddrPort, peer stream.Peer, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	where := addr.String()
-	if errors.Is(err, stream.ErrWrongKey) {
-		g.problem("key "+where, wrongKeyProblem(where), problemLife)
-	}
-	if err != nil {
-		return
-	}
-	g.solved("key " + where)
-	switch {
-	case !peer.Believed:
-	case peer.ID == g.self.ID:
-		g.seeds.IsSelf(addr) // a seed that is this daemon, by another address
-	case peer.Origin == g.cfg.Self:
-		g.twin(where)
-	}
-}
-
-// judgeSeeds reports the seeds that did not answer at any of their addresses. A seed that was
-// refused (wrong key, other cluster) has a Problem of its own.
-func (g *Gossip) judgeSeeds(targets []member.Target, errs []error, reached map[string]bool) {
-	for i, t := range targets {
-		if errs[i] == nil || errors.Is(errs[i], stream.ErrWrongKey) || errors.Is(errs[i], member.ErrOtherCluster) {
-			reached[t.Seed] = true
-		}
-	}
-	for i, t := range targets {
-		if t.Seed != "" && !reached[t.Seed] {
-			g.seedFailed(t.Seed, errs[i])
-		}
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.everySeed = g.seeds.Every(reached)
-	for seed := range reached {
-		g.solved("seed " + seed)
-	}
-}
-
-func (g *Gossip) seedFailed(seed string, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.problem("seed "+seed, seedProblem(seed, err, len(g.contacts.Alive()) == 0), problemLife)
 }

@@ -11,8 +11,8 @@ import (
 // TestNodeThatLeft: who is taken out of the cluster and is not heard is forgotten, on disk too; if its daemon returns,
 // it is heard for a while, whether the leader lists it or not.
 func TestNodeThatLeft(t *testing.T) {
-	c1 := config(node("a", "n1"))
-	c2, c3 := config(node("a", "n2"), c1.Bind), config(node("b", "n1"), c1.Bind)
+	c1 := config(origin("a", "n1"))
+	c2, c3 := config(origin("a", "n2"), c1.Bind), config(origin("b", "n1"), c1.Bind)
 	c3.StateDir = t.TempDir()
 	d1, d2, d3 := start(t, c1), start(t, c2), start(t, c3)
 	d1.say(1)

@@ -44,7 +44,7 @@ type view struct {
 func beDaemon(spec []string) {
 	bind := netip.MustParseAddrPort(spec[2])
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	g, err := New(Config{Self: node(spec[0], spec[1]), Bind: bind, Seeds: spec[3:], Keys: testKeys, Log: log})
+	g, err := New(Config{Self: origin(spec[0], spec[1]), Bind: bind, Seeds: spec[3:], Keys: testKeys, Log: log})
 	if err != nil {
 		panic(err)
 	}
@@ -119,7 +119,7 @@ func TestMachines(t *testing.T) {
 	}
 	var ms []*machine
 	for i := range 6 {
-		o := node([]string{"east", "west", "eu"}[i/2], fmt.Sprintf("n%d", i%2+1))
+		o := origin([]string{"east", "west", "eu"}[i/2], fmt.Sprintf("n%d", i%2+1))
 		ms = append(ms, boot(t, i, o, "10.9.0.1:7946"))
 	}
 	for _, m := range ms {

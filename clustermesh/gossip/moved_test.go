@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/gossip/member"
-	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/clustermesh/gossip/node"
 )
 
 // The types of memberlist's messages about members.
@@ -105,8 +103,8 @@ func move(t *testing.T, spread func(t *testing.T, name string, at netip.AddrPort
 		p.Nodes = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{testNet[0], testNet[1], testNet[2], 0}), 24)}
 		pins[c] = p
 	}
-	west := signing(config(node("west", "n1")), pins)
-	east := signing(config(node("east", "n1"), west.Bind), pins)
+	west := signing(config(origin("west", "n1")), pins)
+	east := signing(config(origin("east", "n1"), west.Bind), pins)
 	dw, de := start(t, west), start(t, east)
 	tells := func(d *daemon, n byte, number string) {
 		c := placed(d.cfg.Self, n, number)
@@ -132,9 +130,10 @@ func move(t *testing.T, spread func(t *testing.T, name string, at netip.AddrPort
 	}
 	tells(dw, 0, "3")
 	eventually(t, "what is said reaches the node", func() bool { return de.said(west.Self) == 3 })
-	dw.mu.Lock()
-	probed := dw.contacts.ProbeAddrs(east.Self, dw.replica.Records()[east.Self])
-	dw.mu.Unlock()
+	var probed []netip.AddrPort
+	dw.do(func(n *node.Node, _ time.Time) {
+		probed = n.Contacts().ProbeAddrs(east.Self, n.State().Records[east.Self])
+	})
 	if slices.Contains(probed, trap) || !slices.Contains(probed, east.Bind) {
 		t.Errorf("probed are %v", probed)
 	}
@@ -162,38 +161,4 @@ func listenSilently(t *testing.T, at netip.AddrPort) {
 			defer c.Close()
 		}
 	}()
-}
-
-// TestUnprovenIsNowhereProven: a daemon whose record does not promise a proof is believed without one. So that
-// it answered somewhere does not prove that its node is there: whoever has the gossip key can answer so.
-func TestUnprovenIsNowhereProven(t *testing.T) {
-	o, its := node("east", "n1"), *seeded("key of east/n1")
-	signed, err := authority.Statement{Cluster: o.Cluster, Node: o.Node, Key: its.Public(), NotBefore: 1, NotAfter: 2}.Sign(*root("east"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := forged(t, o, placed(o, 1, "1"))
-	raw, err := e.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		key    authority.PrivateKey
-		proven bool
-	}{{*seeded("key of mallory"), false}, {its, true}} {
-		g, err := New(signing(config(node("west", "n1")), pinned("west", "east")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.Publish(placed(g.cfg.Self, 0, "1"))
-		d := &daemon{Gossip: g, t: t}
-		d.inject(e.Sealed(authority.Seal(its, raw, signed)))
-		id := member.ID{Origin: o, Boot: 7}
-		g.contacts.Join(id, g.cfg.Bind, time.Now())
-		p := stream.Peer{Peer: member.Peer{ID: id, UID: "it"}, Key: stream.Key(c.key.Public())}
-		believed, err := host{g}.Admit(p, g.cfg.Bind.String())
-		if at := d.State().Proven; err != nil || !believed || (len(at) > 0) != c.proven {
-			t.Errorf("with its key %v, believed: %v, %v; it is proven at %v", c.proven, believed, err, at)
-		}
-	}
 }

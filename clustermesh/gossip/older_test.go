@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/trust"
 )
 
 // TestSignersAgreeOnSerials: a signer goes above what the node that asks shows of another signer.
 func TestSignersAgreeOnSerials(t *testing.T) {
-	asker := node("west", "n2")
-	c := signing(config(node("west", "n1")), pinned("west"))
+	asker := origin("west", "n2")
+	c := signing(config(origin("west", "n1")), pinned("west"))
 	g, err := New(attesting(c, asker, new(atomic.Int64)))
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func TestSignersAgreeOnSerials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := authority.OpenStatement(a.Statement, g.trust.Listed())
+		s, err := authority.OpenStatement(a.Statement, g.Trust().Listed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestSignersAgreeOnSerials(t *testing.T) {
 // and have the new one soon after that clock is right.
 func TestSignerAhead(t *testing.T) {
 	pins := pinned("west", "east")
-	first, second := node("west", "n1"), node("west", "n2")
+	first, second := origin("west", "n1"), origin("west", "n2")
 	var ahead atomic.Int64
 	c := signing(config(second), pins)
 	c.Attest = func(context.Context, authority.Request) error { return nil }
@@ -74,7 +75,7 @@ func TestSignerAhead(t *testing.T) {
 	content := placed(first, 0, "1")
 	content.Node.Follower = true
 	follower.Publish(content)
-	east := start(t, signing(config(node("east", "n1"), keeper.cfg.Bind), pins))
+	east := start(t, signing(config(origin("east", "n1"), keeper.cfg.Bind), pins))
 	eventually(t, "it is believed", func() bool { return east.said(first) == 1 })
 
 	const says = "behind that of the machine that signs for it"
@@ -87,7 +88,9 @@ func TestSignerAhead(t *testing.T) {
 	content.Endpoints = placed(first, 0, "4").Endpoints
 	follower.Publish(content)
 	eventually(t, "what it says is believed", func() bool { return east.said(first) == 4 })
-	follower.reportStatement(fmt.Errorf("answers: %w", trust.ErrSignerAhead), time.Time{})
+	follower.do(func(n *node.Node, now time.Time) {
+		n.ReportStatement(fmt.Errorf("answers: %w", trust.ErrSignerAhead), time.Time{}, now)
+	})
 	if follower.hasProblem("is not renewed") {
 		t.Errorf("it says it twice: %v", follower.Problems())
 	}

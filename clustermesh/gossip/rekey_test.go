@@ -16,8 +16,8 @@ import (
 // TestRekey: three daemons replace their key, one after the other in each step. What is said arrives
 // all the time, and nobody is thought to be away for a moment. Then the old key opens nothing.
 func TestRekey(t *testing.T) {
-	c1 := config(node("a", "n1"))
-	ds := []*daemon{start(t, c1), start(t, config(node("a", "n2"), c1.Bind)), start(t, config(node("b", "n3"), c1.Bind))}
+	c1 := config(origin("a", "n1"))
+	ds := []*daemon{start(t, c1), start(t, config(origin("a", "n2"), c1.Bind)), start(t, config(origin("b", "n3"), c1.Bind))}
 	everyoneHeard := func(n int) bool {
 		for _, d := range ds {
 			for _, o := range ds {
@@ -76,7 +76,7 @@ func TestRekey(t *testing.T) {
 // asks opens a connection for members with keys.
 func asks(t *testing.T, keys gossipkey.Ring, addr string) (net.Conn, error) {
 	t.Helper()
-	s, err := stream.New(member.Peer{ID: member.ID{Origin: node("b", "stranger"), Boot: 1}}, keys, stream.Credentials{}, asker{}, nil, slog.New(slog.DiscardHandler))
+	s, err := stream.New(member.Peer{ID: member.ID{Origin: origin("b", "stranger"), Boot: 1}}, keys, stream.Credentials{}, asker{}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +105,9 @@ func watchAway(ds []*daemon, stop chan struct{}) (n int) {
 
 // TestPingsAreMeasured: a node measures the way to other clusters' nodes, and to no others.
 func TestPingsAreMeasured(t *testing.T) {
-	c1 := config(node("a", "n1"))
+	c1 := config(origin("a", "n1"))
 	d := start(t, c1)
-	near, other := config(node("a", "n2"), c1.Bind), config(node("b", "n3"), c1.Bind)
+	near, other := config(origin("a", "n2"), c1.Bind), config(origin("b", "n3"), c1.Bind)
 	start(t, near)
 	start(t, other)
 	eventually(t, "b/n3 was pinged", func() bool { return d.RTTs()[other.Self] > 0 })

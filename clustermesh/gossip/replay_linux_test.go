@@ -59,7 +59,7 @@ func capture(t *testing.T, to netip.AddrPort) (taken func() [][]byte) {
 // TestReplay: datagrams that a daemon sent while it lived do not make it alive again, neither when it is
 // gone nor after the daemon that they go to was restarted. A daemon that is there still is alive.
 func TestReplay(t *testing.T) {
-	c1, c2 := config(node("a", "n1")), config(node("a", "n2"))
+	c1, c2 := config(origin("a", "n1")), config(origin("a", "n2"))
 	c1.StateDir = t.TempDir()
 	c2.Seeds = []string{c1.Bind.String()}
 	taken := capture(t, c1.Bind)
@@ -111,7 +111,5 @@ func throw(t *testing.T, b []byte, to netip.AddrPort) {
 
 // isMember reports whether memberlist counts a node among its members.
 func (d *daemon) isMember(o clustermesh.Origin) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Contains(d.contacts.Members(), o)
+	return slices.Contains(d.members(), o)
 }

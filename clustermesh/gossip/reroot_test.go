@@ -19,13 +19,13 @@ func (d *daemon) rootOf(o clustermesh.Origin) authority.PublicKey {
 func TestReroot(t *testing.T) {
 	pins := pinned("west", "east")
 	var tokens atomic.Int64
-	first, second := node("west", "n1"), node("west", "n2")
+	first, second := origin("west", "n1"), origin("west", "n2")
 	one := attesting(signing(config(first), pins), second, &tokens)
 	one.StateDir = t.TempDir()
 	d1 := start(t, one)
 	d1.tell(0, 1)
 	d2 := start(t, attesting(following(config(second, one.Bind), pins), first, &tokens))
-	east := start(t, signing(config(node("east", "n1"), one.Bind), pins))
+	east := start(t, signing(config(origin("east", "n1"), one.Bind), pins))
 	content := func(o clustermesh.Origin, number string, follower bool) clustermesh.Content {
 		c := placed(o, 0, number)
 		c.Node.Follower = follower
@@ -73,7 +73,7 @@ func TestRerootRotates(t *testing.T) {
 	pin := pins["west"]
 	pin.Roots = append(pin.Roots, next.Public())
 	pins["west"] = pin
-	leads, asks := node("west", "n1"), node("west", "n2")
+	leads, asks := origin("west", "n1"), origin("west", "n2")
 	var tokens atomic.Int64
 	keeps := attesting(signing(config(leads), pins), asks, &tokens)
 	keeps.StateDir = t.TempDir()
@@ -83,7 +83,7 @@ func TestRerootRotates(t *testing.T) {
 	c := placed(asks, 0, "2")
 	c.Node.Follower = true
 	follower.Publish(c)
-	east := start(t, signing(config(node("east", "n1"), d.cfg.Bind), pins))
+	east := start(t, signing(config(origin("east", "n1"), d.cfg.Bind), pins))
 	say := clustermesh.Content{Nodes: []clustermesh.NodeName{"n1", "n2"}}
 	all := func(k authority.PublicKey) func() bool {
 		return func() bool {
@@ -110,13 +110,13 @@ func TestRerootRotates(t *testing.T) {
 func TestLax(t *testing.T) {
 	pins := pinned("west")
 	var tokens atomic.Int64
-	signs, asks := node("west", "n1"), node("west", "n2")
+	signs, asks := origin("west", "n1"), origin("west", "n2")
 	lax := func(c Config) Config { c.Authority.Lax = true; return c }
 	d1 := start(t, lax(attesting(following(config(signs), pins), asks, &tokens)))
 	d1.tell(0, 1)
 	d2 := start(t, lax(following(config(asks, d1.cfg.Bind), pins)))
 	d2.tell(0, 2)
-	stranger := start(t, config(node("east", "n1"), d1.cfg.Bind))
+	stranger := start(t, config(origin("east", "n1"), d1.cfg.Bind))
 	stranger.say(3)
 	eventually(t, "all believe each other", func() bool {
 		return d1.said(asks) == 2 && d2.said(signs) == 1 && d1.said(stranger.cfg.Self) == 3 && stranger.said(asks) == 2

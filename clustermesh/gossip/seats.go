@@ -7,6 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/pool"
 )
 
@@ -17,13 +18,12 @@ type seats struct {
 	room *member.Room
 }
 
-var _ pool.Seats = (*seats)(nil)
+var (
+	_ pool.Seats = (*seats)(nil)
+	_ node.Room  = (*seats)(nil)
+)
 
-func newSeats(pins authority.Pins) *seats {
-	s := &seats{room: member.NewRoom(authority.DefaultQuota.Nodes)}
-	s.repin(pins)
-	return s
-}
+func newSeats() *seats { return &seats{room: member.NewRoom(authority.DefaultQuota.Nodes)} }
 
 // Admit implements pool.Seats.
 func (s *seats) Admit(m member.ID) bool {
@@ -46,31 +46,15 @@ func (s *seats) Left(m member.ID) {
 	s.room.Left(m, time.Now())
 }
 
-// repin says how many nodes the pinned clusters can have; all the same if none is pinned.
-func (s *seats) repin(pins authority.Pins) {
-	var quotas map[clustermesh.ClusterName]int
-	if pins != nil {
-		quotas = map[clustermesh.ClusterName]int{}
-	}
-	for c, p := range pins {
-		quotas[c] = p.Quota.WithDefaults().Nodes
-	}
+// SetQuotas implements node.Room.
+func (s *seats) SetQuotas(quotas map[clustermesh.ClusterName]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.room.SetQuotas(quotas)
 }
 
-// know says which nodes have records here, or are listed by their clusters.
-func (s *seats) know(self clustermesh.Origin, records map[clustermesh.Origin]clustermesh.Record) {
-	known := map[clustermesh.Origin]bool{self: true}
-	for o, r := range records {
-		if o.Node != "" {
-			known[o] = true
-		}
-		for _, n := range r.Content.Nodes {
-			known[clustermesh.Origin{Cluster: o.Cluster, Node: n}] = true
-		}
-	}
+// Know implements node.Room.
+func (s *seats) Know(known map[clustermesh.Origin]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.room.Know(known)

@@ -16,15 +16,13 @@ func TestInventedMembers(t *testing.T) {
 	east := pins["east"]
 	east.Quota.Nodes = quota
 	pins["east"] = east
-	first := config(node("west", "n1"))
+	first := config(origin("west", "n1"))
 	west := start(t, signing(first, pins))
 	for i := range invented {
-		start(t, config(node("east", fmt.Sprint("x", i)), first.Bind))
+		start(t, config(origin("east", fmt.Sprint("x", i)), first.Bind))
 	}
 	members := func() (n int) {
-		west.mu.Lock()
-		defer west.mu.Unlock()
-		for _, o := range west.contacts.Members() {
+		for _, o := range west.members() {
 			if o.Cluster == "east" {
 				n++
 			}
@@ -34,7 +32,7 @@ func TestInventedMembers(t *testing.T) {
 	eventually(t, "the invented ones take all seats, and the others are refused", func() bool {
 		return members() == quota && west.Refused()["member"] > 0
 	})
-	n1 := start(t, signing(config(node("east", "n1"), first.Bind), pins))
+	n1 := start(t, signing(config(origin("east", "n1"), first.Bind), pins))
 	n1.Publish(placed(n1.cfg.Self, 1, "1"))
 	eventually(t, "the node of east is believed, and alive", func() bool {
 		return west.said(n1.cfg.Self) == 1 && west.contact(n1.cfg.Self) == clustermesh.Alive

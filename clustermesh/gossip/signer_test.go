@@ -11,7 +11,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/trust"
 )
 
@@ -46,7 +46,7 @@ func (d *daemon) tell(n byte, number int) {
 func TestFollower(t *testing.T) {
 	pins := pinned("west", "east")
 	var tokens atomic.Int64
-	first, second := node("west", "n1"), node("west", "n2")
+	first, second := origin("west", "n1"), origin("west", "n2")
 	keeper := start(t, attesting(signing(config(second), pins), first, &tokens))
 	keeper.tell(0, 2)
 	followed := following(config(first, keeper.cfg.Bind), pins)
@@ -55,7 +55,7 @@ func TestFollower(t *testing.T) {
 	content := placed(first, 0, "1")
 	content.Node.Follower = true
 	follower.Publish(content)
-	east := start(t, signing(config(node("east", "n1"), keeper.cfg.Bind), pins))
+	east := start(t, signing(config(origin("east", "n1"), keeper.cfg.Bind), pins))
 	eventually(t, "it is believed", func() bool { return east.said(first) == 1 && keeper.said(first) == 1 })
 	eventually(t, "the one with the root leads", func() bool { return keeper.Leader() && !follower.Leader() })
 	if tokens.Load() == 0 {
@@ -91,14 +91,14 @@ func TestFollower(t *testing.T) {
 // TestFollowerIsRefused: a machine that the cluster does not know stays unbelieved, and says why.
 func TestFollowerIsRefused(t *testing.T) {
 	pins := pinned("west")
-	keeper := start(t, attesting(signing(config(node("west", "n2")), pins), node("west", "n9"), new(atomic.Int64)))
+	keeper := start(t, attesting(signing(config(origin("west", "n2")), pins), origin("west", "n9"), new(atomic.Int64)))
 	keeper.tell(0, 2)
-	follower := start(t, following(config(node("west", "n1"), keeper.cfg.Bind), pins))
+	follower := start(t, following(config(origin("west", "n1"), keeper.cfg.Bind), pins))
 	follower.tell(0, 1)
 	eventually(t, "it says why", func() bool {
 		return follower.hasProblem("STR2311", "it has another key") || follower.hasProblem("node west/n1", "it has another key")
 	})
-	if n := keeper.said(node("west", "n1")); n != -1 {
+	if n := keeper.said(origin("west", "n1")); n != -1 {
 		t.Errorf("it is believed: %d", n)
 	}
 	if keeper.hasProblem("west", "without a signature") {
@@ -112,11 +112,11 @@ func TestFollowerIsRefused(t *testing.T) {
 func TestFalseSigner(t *testing.T) {
 	pins := pinned("west")
 	var tokens atomic.Int64
-	mallory := signing(config(node("west", "n2")), pins)
+	mallory := signing(config(origin("west", "n2")), pins)
 	mallory.Authority.Root = root("mallory")
 	mallory.Authority.Pins = nil
-	start(t, attesting(mallory, node("west", "n1"), &tokens))
-	followed := following(config(node("west", "n1"), mallory.Bind), pins)
+	start(t, attesting(mallory, origin("west", "n1"), &tokens))
+	followed := following(config(origin("west", "n1"), mallory.Bind), pins)
 	followed.Token = func() (string, error) { return "the token", nil }
 	follower := start(t, followed)
 	follower.tell(0, 1)
@@ -137,30 +137,23 @@ func TestFalseSigner(t *testing.T) {
 func TestRevokedNode(t *testing.T) {
 	pins := pinned("west", "east")
 	var tokens atomic.Int64
-	stolen := node("west", "n1")
-	keeper := start(t, attesting(signing(config(node("west", "n2")), pins), stolen, &tokens))
+	stolen := origin("west", "n1")
+	keeper := start(t, attesting(signing(config(origin("west", "n2")), pins), stolen, &tokens))
 	keeper.tell(0, 2)
 	follower := start(t, following(config(stolen, keeper.cfg.Bind), pins))
 	content := placed(stolen, 0, "1")
 	content.Node.Follower = true
 	follower.Publish(content)
-	away := config(node("east", "n1"), keeper.cfg.Bind)
+	away := config(origin("east", "n1"), keeper.cfg.Bind)
 	away.StateDir = t.TempDir()
 	east := start(t, signing(away, pins))
 	eventually(t, "it is believed", func() bool { return east.said(stolen) == 1 && keeper.said(stolen) == 1 })
 	lead := func() { keeper.PublishCluster(clustermesh.Content{Nodes: []clustermesh.NodeName{"n1", "n2"}}) }
 	eventually(t, "west leads", func() bool {
 		lead()
-		return len(east.State().Records[node("west", "")].Content.Nodes) == 2
+		return len(east.State().Records[origin("west", "")].Content.Nodes) == 2
 	})
-	var old replica.Entry
-	keeper.mu.Lock()
-	for _, e := range keeper.replica.Entries() {
-		if e.Record.Origin == stolen {
-			old = e
-		}
-	}
-	keeper.mu.Unlock()
+	old := keeper.entry(stolen)
 
 	after := pinned("west", "east")
 	pin := after["west"]
@@ -171,7 +164,7 @@ func TestRevokedNode(t *testing.T) {
 		lead() // as daemons do in each turn
 		return east.said(stolen) == -1 && keeper.said(stolen) == -1
 	})
-	if n := east.said(node("west", "n2")); n != 2 {
+	if n := east.said(origin("west", "n2")); n != 2 {
 		t.Errorf("the other node says %d", n)
 	}
 	eventually(t, "it is told", func() bool { return follower.hasProblem("node west/n1", "was revoked") })
@@ -179,7 +172,7 @@ func TestRevokedNode(t *testing.T) {
 	east.inject(old)
 	east.stop()
 	east = start(t, signing(away, pins))
-	eventually(t, "it hears west again", func() bool { return east.contact(node("west", "n2")) == clustermesh.Alive })
+	eventually(t, "it hears west again", func() bool { return east.contact(origin("west", "n2")) == clustermesh.Alive })
 	east.inject(old)
 	time.Sleep(2 * beat)
 	if n := east.said(stolen); n != -1 {
@@ -192,7 +185,7 @@ func TestNextAsk(t *testing.T) {
 	for err, want := range map[error]time.Duration{
 		errors.New("refused"):                           lastAsk,
 		fmt.Errorf("answers: %w", trust.ErrSignerAhead): trust.Rotating,
-		errNoSigners: unheardAsk,
+		node.ErrNoSigners:                               unheardAsk,
 	} {
 		wait := firstAsk
 		for range 20 {

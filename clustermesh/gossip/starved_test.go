@@ -51,9 +51,9 @@ func TestSignerStarved(t *testing.T) {
 // another address than the new node.
 func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) ([]byte, error), elsewhere bool) {
 	pins := pinned("west")
-	first := node("west", "n1")
+	first := origin("west", "n1")
 	var tokens, working, most atomic.Int64
-	signs := attesting(signing(config(node("west", "n2")), pins), first, &tokens)
+	signs := attesting(signing(config(origin("west", "n2")), pins), first, &tokens)
 	attest := signs.Attest
 	signs.Attest = func(ctx context.Context, r authority.Request) error {
 		for n := working.Add(1); most.Load() < n; {
@@ -74,7 +74,7 @@ func starve(t *testing.T, say func(ctx context.Context, channel []byte, n int) (
 	done := make(chan struct{})
 	const attackers = 64
 	for i := range attackers {
-		evil := newAsker(t, node("mallory", fmt.Sprintf("n%d", i)))
+		evil := newAsker(t, origin("mallory", fmt.Sprintf("n%d", i)))
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for n := i; ctx.Err() == nil; n += attackers {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/internal/durable"
@@ -200,6 +201,24 @@ func saveDistances(dir string, steps map[clustermesh.ClusterName]uint32) error {
 	})
 }
 
+// load reads what an earlier life saved. What cannot be read is missing, and its error is that of a Problem.
+func (g *Gossip) load() (saved node.Saved, problems map[string]error) {
+	problems = map[string]error{}
+	note := func(key string, err error) {
+		if err != nil {
+			problems[key] = err
+		}
+	}
+	var err error
+	saved.Records, err = loadState(g.cfg.StateDir)
+	note("state", err)
+	saved.Statement, err = loadStatement(g.cfg.StateDir)
+	note("state", err)
+	saved.Distances = loadDistances(g.cfg.StateDir)
+	note("uids", g.loadClusters())
+	return saved, problems
+}
+
 // keep saves the state after changes, at a bounded rate, until ctx ends. Run saves once more after
 // that.
 func (g *Gossip) keep(ctx context.Context) {
@@ -224,9 +243,7 @@ func (g *Gossip) save(ctx context.Context) {
 	if g.cfg.StateDir == "" {
 		return
 	}
-	g.mu.Lock()
-	entries := g.replica.Entries()
-	g.mu.Unlock()
+	entries := ask(g, func(n *node.Node, _ time.Time) []replica.Entry { return n.Entries() })
 	err := saveState(ctx, g.cfg.StateDir, entries)
 	all, news := g.clusters.unsaved()
 	if news {
@@ -235,14 +252,14 @@ func (g *Gossip) save(ctx context.Context) {
 			err = errors.Join(err, failed)
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err != nil {
-		g.problem("save", stateProblem(err), 0)
-		g.dirty.Poke()
-		return
-	}
-	for _, key := range []string{"save", "state", "uids"} {
-		g.solved(key)
-	}
+	g.do(func(n *node.Node, now time.Time) {
+		if err != nil {
+			n.Report("save", stateProblem(err), 0, now)
+			g.dirty.Poke()
+			return
+		}
+		for _, key := range []string{"save", "state", "uids"} {
+			n.Solved(key, now)
+		}
+	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestCorruptState(t *testing.T) {
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	c.StateDir = t.TempDir()
 	d := start(t, c)
 	d.say(1)
@@ -46,7 +46,7 @@ func TestCorruptState(t *testing.T) {
 
 // TestCorruptStateIsReplaced: that the last state was lost is an event. Once a good one is on disk, nothing is wrong.
 func TestCorruptStateIsReplaced(t *testing.T) {
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	c.StateDir = t.TempDir()
 	for _, name := range []string{stateFile, uidsFile} {
 		if err := os.WriteFile(filepath.Join(c.StateDir, name), []byte("hello\nworld"), 0o600); err != nil {
@@ -74,7 +74,7 @@ func TestCorruptStateIsReplaced(t *testing.T) {
 
 // TestUIDsAreSavedAgain: what could not be saved is tried again, and stays a Problem until it is saved.
 func TestUIDsAreSavedAgain(t *testing.T) {
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	c.StateDir, c.UID = t.TempDir(), "uid-a"
 	path := filepath.Join(c.StateDir, uidsFile)
 	if err := os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/pool"
 	"strait.io/strait/internal/problem"
 )
@@ -25,7 +26,7 @@ type strangers struct {
 
 type refusals struct {
 	total uint64 // in this life of the daemon
-	// bout is how many there were since the last pause of problemLife, last when the last one came,
+	// bout is how many there were since the last pause of node.ProblemLife, last when the last one came,
 	// and example the source of the first.
 	bout    uint64
 	last    time.Time
@@ -45,7 +46,7 @@ func (s *strangers) refused(why pool.Refusal, from netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, now := s.kinds[why], time.Now()
-	if now.Sub(k.last) > problemLife {
+	if now.Sub(k.last) > node.ProblemLife {
 		k.bout, k.example = 0, from
 	}
 	k.total, k.bout, k.last = k.total+1, k.bout+1, now
@@ -64,19 +65,19 @@ func (s *strangers) counts() map[string]uint64 {
 
 // problems returns a Problem for each kind that is seen often now. It changes when the count has ten
 // times the size, and not with each one more: each change is a line of the log.
-func (s *strangers) problems(now time.Time) map[pool.Refusal]clustermesh.Problem {
+func (s *strangers) problems(now time.Time) map[string]clustermesh.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := map[pool.Refusal]clustermesh.Problem{}
+	out := map[string]clustermesh.Problem{}
 	for why, k := range s.kinds {
-		if k.bout < abuse || now.Sub(k.last) > problemLife {
+		if k.bout < abuse || now.Sub(k.last) > node.ProblemLife {
 			continue
 		}
 		size := uint64(10)
 		for size*10 < k.bout {
 			size *= 10
 		}
-		out[why] = strangerProblem(why, size, k.example)
+		out[string(why)] = strangerProblem(why, size, k.example)
 	}
 	return out
 }
@@ -112,19 +113,13 @@ func strangerProblem(why pool.Refusal, size uint64, example netip.Addr) clusterm
 // Refused returns how often something that came to the port, a record, or a peer's word that it is a
 // node, was refused in this life of the daemon, by kind.
 func (g *Gossip) Refused() map[string]uint64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	out := g.strangers.counts()
-	out["identity"] = g.trust.RefusedPeers()
-	for why, n := range g.trust.Refused() {
-		out["record_"+why] = n
-	}
+	g.do(func(n *node.Node, _ time.Time) {
+		records, peers := n.Refused()
+		out["identity"] = peers
+		for why, count := range records {
+			out["record_"+why] = count
+		}
+	})
 	return out
-}
-
-// reportStrangers shows what is refused often. The lock is held.
-func (g *Gossip) reportStrangers(now time.Time) {
-	for why, p := range g.strangers.problems(now) {
-		g.problem("strangers "+string(why), p, problemLife)
-	}
 }

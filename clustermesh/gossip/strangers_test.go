@@ -64,7 +64,7 @@ func flood(ctx context.Context, to netip.AddrPort, src netip.Addr, asTLS bool) {
 
 // TestFloodIsNotBuffered: what a stranger sends to the TCP port is not kept in memory.
 func TestFloodIsNotBuffered(t *testing.T) {
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	start(t, c)
 	listening(t, c.Bind)
 	heap := func() uint64 {
@@ -128,7 +128,7 @@ func TestSilentConnections(t *testing.T) {
 
 // keepOut opens 600 connections from some addresses again and again, and asks the daemon meanwhile.
 func keepOut(t *testing.T, src func(i int) netip.Addr) {
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	start(t, c)
 	listening(t, c.Bind)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -157,7 +157,7 @@ func keepOut(t *testing.T, src func(i int) netip.Addr) {
 		})
 	}
 	eventually(t, "the strangers are there", func() bool { mu.Lock(); defer mu.Unlock(); return open >= 600 })
-	real := newAsker(t, node("a", "n2"))
+	real := newAsker(t, origin("a", "n2"))
 	ask := func() bool {
 		p, err := real.Ask(ctx, c.Bind)
 		return err == nil && p.Origin == c.Self

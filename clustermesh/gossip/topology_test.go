@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/topology"
 )
 
@@ -27,11 +28,11 @@ func (s star) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) 
 // TestOtherTopology: another topology is another set of streams, and nothing else has to know. Around a
 // hub all hold what all say, though none but the hub has more than one stream; without it they say nothing to each other.
 func TestOtherTopology(t *testing.T) {
-	hub := config(node("a", "hub"))
+	hub := config(origin("a", "hub"))
 	around := star{hub: hub.Self}
 	hub.topology = around
 	ds := []*daemon{start(t, hub)}
-	for _, o := range []clustermesh.Origin{node("a", "n1"), node("a", "n2"), node("b", "n1")} {
+	for _, o := range []clustermesh.Origin{origin("a", "n1"), origin("a", "n2"), origin("b", "n1")} {
 		c := config(o, hub.Bind)
 		c.topology = around
 		ds = append(ds, start(t, c))
@@ -84,7 +85,5 @@ func TestOtherTopology(t *testing.T) {
 
 // neighbours are to whom the daemon keeps streams.
 func (d *daemon) neighbours() []clustermesh.Origin {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.replica.Neighbours()
+	return ask(d.Gossip, func(n *node.Node, _ time.Time) []clustermesh.Origin { return n.Neighbours() })
 }

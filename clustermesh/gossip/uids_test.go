@@ -15,15 +15,15 @@ func TestTwoClustersOfOneName(t *testing.T) {
 		c.UID = uid
 		return c
 	}
-	a := withUID(config(node("a", "n1")), "uid-a")
+	a := withUID(config(origin("a", "n1")), "uid-a")
 	a.StateDir = t.TempDir()
-	b := withUID(config(node("b", "n1"), a.Bind), "uid-b")
+	b := withUID(config(origin("b", "n1"), a.Bind), "uid-b")
 	da, db := start(t, a), start(t, b)
 	da.say(1)
 	db.say(2)
 	eventually(t, "a and b know each other", func() bool { return da.said(b.Self) == 2 && db.said(a.Self) == 1 })
 
-	twin := withUID(config(node("b", "n9"), a.Bind), "uid-twin")
+	twin := withUID(config(origin("b", "n9"), a.Bind), "uid-twin")
 	dt := start(t, twin)
 	dt.say(3)
 	eventually(t, "the third says so", func() bool {
@@ -44,7 +44,7 @@ func TestTwoClustersOfOneName(t *testing.T) {
 	da.stop()
 	db.stop()
 	da = start(t, a)
-	late := withUID(config(node("b", "n9"), a.Bind), "uid-twin")
+	late := withUID(config(origin("b", "n9"), a.Bind), "uid-twin")
 	start(t, late).say(4)
 	eventually(t, "the restarted third says so", func() bool { return da.hasProblem("cluster b", "uid-b", "uid-twin") })
 	if da.said(late.Self) != -1 {
@@ -69,10 +69,10 @@ func TestTwinsRecordsPassedOn(t *testing.T) {
 		}
 		return ""
 	}
-	a := withUID("uid-a", config(node("a", "n1")))
+	a := withUID("uid-a", config(origin("a", "n1")))
 	a.StateDir = t.TempDir()
-	c := withUID("uid-c", config(node("c", "n1")))
-	b, twin := withUID("uid-b", config(node("b", "n1"), a.Bind)), withUID("uid-twin", config(node("b", "n9"), c.Bind))
+	c := withUID("uid-c", config(origin("c", "n1")))
+	b, twin := withUID("uid-b", config(origin("b", "n1"), a.Bind)), withUID("uid-twin", config(origin("b", "n9"), c.Bind))
 	da, dc, db, dt := start(t, a), start(t, c), start(t, b), start(t, twin)
 	for i, d := range []*daemon{da, dc, db, dt} {
 		d.say(i)
@@ -106,9 +106,9 @@ func TestTwinsRecordsPassedOn(t *testing.T) {
 
 // TestTwinClusterAtSeed: a daemon whose only seed is of the other cluster finds out at the handshake.
 func TestTwinClusterAtSeed(t *testing.T) {
-	one := config(node("b", "n1"))
+	one := config(origin("b", "n1"))
 	one.UID = "uid-1"
-	two := config(node("b", "n2"), one.Bind)
+	two := config(origin("b", "n2"), one.Bind)
 	two.UID = "uid-2"
 	d1, d2 := start(t, one), start(t, two)
 	d1.say(1)
@@ -126,7 +126,7 @@ func TestOutsideLeader(t *testing.T) {
 	lead := make(chan bool, 1)
 	var is bool
 	var since uint64
-	c1, c2 := config(node("a", "n1")), config(node("a", "n2"))
+	c1, c2 := config(origin("a", "n1")), config(origin("a", "n2"))
 	c1.Lead = func() (bool, uint64) { return false, 0 }
 	c2.Lead = func() (bool, uint64) { // called with the lock held, so never twice at a time
 		select {
@@ -179,7 +179,7 @@ func TestOutsideLeader(t *testing.T) {
 
 // TestSeedsChange: seeds that come later count, and hints are nobody's problem.
 func TestSeedsChange(t *testing.T) {
-	c1, c2 := config(node("a", "n1")), config(node("b", "n1"))
+	c1, c2 := config(origin("a", "n1")), config(origin("b", "n1"))
 	nobody := testAddr()
 	d1, d2 := start(t, c1), start(t, c2)
 	d1.say(1)

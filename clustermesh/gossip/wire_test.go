@@ -17,7 +17,7 @@ import (
 func someEntries(t testing.TB, n int) (entries []replica.Entry) {
 	for i := range n {
 		e, err := replica.NewEntry(clustermesh.Record{
-			Origin: node("a", "n"+string(rune('a'+i%26))), Stamp: clustermesh.Stamp{Epoch: uint64(i + 1)},
+			Origin: origin("a", "n"+string(rune('a'+i%26))), Stamp: clustermesh.Stamp{Epoch: uint64(i + 1)},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func FuzzDecodeState(f *testing.F) {
 
 // TestForeignStream: what is neither memberlist nor ours, or says nothing, is let go, and gossip goes on.
 func TestForeignStream(t *testing.T) {
-	c := config(node("a", "n1"))
+	c := config(origin("a", "n1"))
 	d := start(t, c)
 	eventually(t, "it listens", func() bool {
 		conn, err := net.Dial("tcp", c.Bind.String())
@@ -93,7 +93,7 @@ func TestForeignStream(t *testing.T) {
 		}
 		conn.Close()
 	}
-	other := start(t, config(node("a", "n2"), c.Bind))
+	other := start(t, config(origin("a", "n2"), c.Bind))
 	other.say(2)
 	eventually(t, "gossip goes on", func() bool { return d.said(other.cfg.Self) == 2 })
 	if p := d.Problems(); len(p) != 0 {

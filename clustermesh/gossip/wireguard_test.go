@@ -39,9 +39,9 @@ func tunnelled(o clustermesh.Origin, n byte, number string, keyOf clustermesh.Or
 // the owner alone proves it, with the owner's proof in the thief's statement, too.
 func TestStolenKey(t *testing.T) {
 	pins := pinned("west", "east", "aevil")
-	west := signing(config(node("west", "n1")), pins)
-	east := proving(t, signing(config(node("east", "n1"), west.Bind), pins))
-	evil := signing(config(node("aevil", "n1"), west.Bind), pins)
+	west := signing(config(origin("west", "n1")), pins)
+	east := proving(t, signing(config(origin("east", "n1"), west.Bind), pins))
+	evil := signing(config(origin("aevil", "n1"), west.Bind), pins)
 	evil.Authority.Proof = east.Authority.Proof
 	dw, de, dv := start(t, west), start(t, east), start(t, evil)
 	de.Publish(tunnelled(east.Self, 1, "1", east.Self))
@@ -64,9 +64,7 @@ func TestStolenKey(t *testing.T) {
 	seen("without proof")
 
 	lie := forged(t, evil.Self, tunnelled(evil.Self, 2, "3", east.Self))
-	dv.mu.Lock()
-	s := dv.trust.Current().Statement
-	dv.mu.Unlock()
+	s := dv.Trust().Statements[evil.Self]
 	s.Proof = east.Authority.Proof
 	signed, err := s.Sign(*root("aevil"))
 	if err != nil {
@@ -86,9 +84,9 @@ func TestStolenKey(t *testing.T) {
 // TestProofWithoutPins: who believes everybody takes nothing for proven, of this node neither.
 func TestProofWithoutPins(t *testing.T) {
 	pins := pinned("west", "east")
-	west := proving(t, signing(config(node("west", "n1")), pins))
+	west := proving(t, signing(config(origin("west", "n1")), pins))
 	west.Authority.Lax = true
-	east := proving(t, signing(config(node("east", "n1"), west.Bind), pins))
+	east := proving(t, signing(config(origin("east", "n1"), west.Bind), pins))
 	dw, de := start(t, west), start(t, east)
 	dw.Publish(tunnelled(west.Self, 0, "1", west.Self))
 	de.Publish(tunnelled(east.Self, 1, "2", east.Self))
@@ -105,7 +103,7 @@ func TestProofWithoutPins(t *testing.T) {
 // about that of another cluster's node.
 func TestStolenKeyIsNotStated(t *testing.T) {
 	pins := pinned("west", "east")
-	keeps, thief := node("west", "n2"), node("west", "n1")
+	keeps, thief := origin("west", "n2"), origin("west", "n1")
 	c := proving(t, signing(config(keeps), pins))
 	c.Attest = func(context.Context, authority.Request) error { return nil }
 	c.Objects = func() (authority.Objects, bool) {
@@ -116,7 +114,7 @@ func TestStolenKeyIsNotStated(t *testing.T) {
 	own := tunnelled(keeps, 0, "1", keeps)
 	own.Node.Addresses, own.Node.Prefixes, own.Endpoints = nil, nil, nil
 	keeper.Publish(own)
-	eastern := proving(t, signing(config(node("east", "n1"), c.Bind), pins))
+	eastern := proving(t, signing(config(origin("east", "n1"), c.Bind), pins))
 	start(t, eastern).Publish(tunnelled(eastern.Self, 1, "2", eastern.Self))
 	eventually(t, "the signer knows the owners", func() bool { return keeper.said(eastern.Self) == 2 })
 	asks := start(t, following(config(thief, c.Bind), pins))

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/replica"
 )
 
@@ -28,7 +29,7 @@ type taking struct {
 // should have been renewed, one that has none yet, and a daemon of another cluster.
 func newTaking(t *testing.T, after time.Duration) *taking {
 	w := &taking{T: t, pins: pinned("west", "east", "north"), own: netip.MustParsePrefix("10.0.1.0/24"), theirs: netip.MustParsePrefix("10.0.9.0/24")}
-	n1, n2, n3 := node("west", "n1"), node("west", "n2"), node("west", "n3")
+	n1, n2, n3 := origin("west", "n1"), origin("west", "n2"), origin("west", "n3")
 	w.objects.Store(w.says([]netip.Prefix{w.own, w.theirs}, nil))
 	w.behind.Store(int64(2 * time.Hour))
 	w.config = signing(config(n2), w.pins)
@@ -38,7 +39,7 @@ func newTaking(t *testing.T, after time.Duration) *taking {
 	w.config.clock = func() time.Time { return time.Now().Add(-time.Duration(w.behind.Load())) }
 	w.keeper = w.leads(after)
 	w.first = start(t, following(config(n1, w.keeper.cfg.Bind), w.pins))
-	w.east = start(t, signing(config(node("east", "n1"), w.keeper.cfg.Bind), w.pins))
+	w.east = start(t, signing(config(origin("east", "n1"), w.keeper.cfg.Bind), w.pins))
 	w.follows(w.first, 1, 0, w.own, w.theirs)
 	eventually(t, "n1 is believed", func() bool { return w.east.said(n1) == 1 && w.keeper.said(n1) == 1 })
 	w.third = start(t, following(config(n3, w.keeper.cfg.Bind), w.pins))
@@ -92,14 +93,12 @@ func (w *taking) stated(d *daemon) []netip.Prefix {
 
 // withdrawn is what another cluster knows to be withdrawn.
 func (w *taking) withdrawn() []clustermesh.Withdrawal {
-	return w.east.State().Records[node("west", "")].Content.Withdrawn
+	return w.east.State().Records[origin("west", "")].Content.Withdrawn
 }
 
 // entry is a record that a daemon holds.
 func (d *daemon) entry(o clustermesh.Origin) (found replica.Entry) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, e := range d.replica.Entries() {
+	for _, e := range ask(d.Gossip, func(n *node.Node, _ time.Time) []replica.Entry { return n.Entries() }) {
 		if e.Record.Origin == o {
 			found = e
 		}
@@ -130,16 +129,11 @@ func TestNodeKeepsStatement(t *testing.T) {
 		t.Errorf("the other node says %d", n)
 	}
 
-	w.keeper.mu.Lock()
-	if w.keeper.elected(); len(w.keeper.trust.Withdrawals()) != 1 { // what it publishes at once in a new term
-		t.Errorf("a new leader withdraws %v", w.keeper.trust.Withdrawals())
-	}
-	w.keeper.mu.Unlock()
 	w.keeper.stop()
 	w.keeper = w.leads(2 * time.Second)
-	north := start(t, signing(config(node("north", "n1"), w.keeper.cfg.Bind), w.pins))
+	north := start(t, signing(config(origin("north", "n1"), w.keeper.cfg.Bind), w.pins))
 	eventually(t, "a newcomer hears what was withdrawn", func() bool {
-		ws := north.State().Records[node("west", "")].Content.Withdrawn
+		ws := north.State().Records[origin("west", "")].Content.Withdrawn
 		return len(ws) == 1 && ws[0].Node == stolen.Node && slices.Equal(ws, w.withdrawn())
 	})
 	north.inject(old)
@@ -186,8 +180,8 @@ func TestReplacedStatement(t *testing.T) {
 	eventually(t, "it has less", func() bool { return w.east.said(w.first.cfg.Self) == 4 && len(w.stated(w.first)) == 1 })
 	eventually(t, "the rest is withdrawn", func() bool { return len(w.withdrawn()) == 1 && w.withdrawn()[0].InForce(time.Now()) })
 	w.first.stop()
-	north := start(t, signing(config(node("north", "n1")), w.pins))
-	said := w.east.entry(node("west", ""))
+	north := start(t, signing(config(origin("north", "n1")), w.pins))
+	said := w.east.entry(origin("west", ""))
 	north.inject(said)
 	north.inject(wide)
 	if n := north.said(w.first.cfg.Self); n != -1 || !north.hasProblem("cluster west", "withdrawn", "west/n1") {

@@ -44,6 +44,9 @@ type Config struct {
 	WithdrawAfter time.Duration
 }
 
+// Checks reports whether the pins decide who is believed. A nil Config believes everyone.
+func (c *Config) Checks() bool { return c != nil && c.Pins != nil && !c.Lax }
+
 // Records are the records that a node has already.
 type Records interface {
 	Record(clustermesh.Origin) (clustermesh.Record, bool)

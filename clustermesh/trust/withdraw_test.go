@@ -118,3 +118,16 @@ func TestWithdrawnIsBounded(t *testing.T) {
 		t.Errorf("of five, %v are left", got)
 	}
 }
+
+// TestElected: a new leader withdraws at once what the one before it did.
+func TestElected(t *testing.T) {
+	s := storeOf(node("west", "n1"))
+	list := []clustermesh.Withdrawal{{Node: "n2", Below: 3}}
+	s.SetRecords(saying{record: clustermesh.Record{Origin: node("west", ""), Content: clustermesh.Content{Withdrawn: list}}})
+	if s.Elected(); len(s.Withdrawals()) != 1 || s.Withdrawals()[0] != list[0] {
+		t.Errorf("a new leader withdraws %v", s.Withdrawals())
+	}
+	if s.Resign(); len(s.Withdrawals()) > 0 {
+		t.Errorf("who does not lead withdraws %v", s.Withdrawals())
+	}
+}

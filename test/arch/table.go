@@ -57,14 +57,18 @@ var Table = []Package{
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/written"}},
 	// Carries out what the leader writes; each writer below uses it.
 	{Path: "clustermesh/kube/write", Imports: []string{"clustermesh", "clustermesh/written"}, Tests: []string{"clustermesh/object"}},
-	// Package gossip composes these. pool, stream, observe and replica do not import each other.
+	// The pure node composes the pure ones of these, and package gossip the rest. pool, stream, observe and
+	// replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/gossip/observe", Pure: true, Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/pool", Imports: []string{"clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/stream", Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/probe", Imports: []string{"clustermesh/gossip/observe"}},
-	{Path: "clustermesh/gossip", Imports: []string{
+	{Path: "clustermesh/gossip/node", Pure: true, Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/observe",
+	}},
+	{Path: "clustermesh/gossip", Imports: []string{
+		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/node", "clustermesh/gossip/observe",
 		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe",
 	}},
 	{

@@ -17,13 +17,21 @@ const uidLife = time.Minute
 // as there can be clusters without pins.
 const maxNames = 500
 
+// ErrWrongKey means that a peer's certificate was made from another gossip key, or that the peer
+// refused ours for that reason.
+var ErrWrongKey = errors.New("the gossip key differs")
+
 // ErrOtherCluster means that the name of a peer's cluster belongs to another cluster.
 var ErrOtherCluster = errors.New("its cluster's name belongs to another cluster")
 
 // Clusters remembers which cluster each name belongs to: the first one heard with that name, for as
-// long as it is heard. That is for clusters that are not pinned: where there are pins, a name belongs to
-// the roots that are pinned for it, and being heard gives no claim to it.
+// long as it is heard.
+//
+// Where there are pins, it knows nothing and admits all: whose a cluster's name is, the pinned roots say,
+// by the seals of records and the proofs of daemons. A peer that has proven nothing must neither give a
+// name away nor keep its owner out.
 type Clusters struct {
+	pinned bool
 	self   clustermesh.ClusterName
 	owners map[clustermesh.ClusterName]owner
 	news   bool // something changed since the last save
@@ -56,6 +64,9 @@ func NewClusters(self clustermesh.ClusterName, uid string, last map[clustermesh.
 // to the cluster with that UID; our own cluster's name never is. An empty UID matches any other. If there
 // are maxNames already, all heard within uidLife, another name stays without an owner.
 func (c *Clusters) Admit(name clustermesh.ClusterName, uid string, now time.Time) (other string, ok bool) {
+	if c.pinned {
+		return "", true
+	}
 	o, owned := c.owners[name]
 	switch {
 	case uid == "":
@@ -90,8 +101,25 @@ func (c *Clusters) room(now time.Time) bool {
 // name; if not, it returns the owner's UID. It does not count as hearing the cluster, because a
 // third daemon may have forwarded the record.
 func (c *Clusters) Belongs(name clustermesh.ClusterName, uid string) (other string, ok bool) {
+	if c.pinned {
+		return "", true
+	}
 	o, owned := c.owners[name]
 	return o.uid, uid == "" || !owned || o.uid == uid
+}
+
+// SetPinned sets whether there are pins.
+func (c *Clusters) SetPinned(pinned bool) { c.pinned = pinned }
+
+// Look notes which nodes are alive, and reports whether any name got an owner since the last call.
+func (c *Clusters) Look(alive []clustermesh.Origin, now time.Time) (moved bool) {
+	if c.pinned {
+		return false
+	}
+	for _, o := range alive {
+		c.Heard(o.Cluster, now)
+	}
+	return c.Moved()
 }
 
 // Moved reports whether any name got an owner since the last call.

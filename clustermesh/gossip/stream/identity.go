@@ -28,9 +28,8 @@ import (
 // streamProtocol is the ALPN protocol of record streams.
 const streamProtocol = "strait-records/1"
 
-// ErrWrongKey means that the peer's certificate was made from another gossip key, or that the peer
-// refused ours for that reason.
-var ErrWrongKey = errors.New("the gossip key differs")
+// ErrWrongKey is member.ErrWrongKey.
+var ErrWrongKey = member.ErrWrongKey
 
 // Key is an Ed25519 public key.
 type Key = [ed25519.PublicKeySize]byte

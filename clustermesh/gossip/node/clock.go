@@ -1,4 +1,4 @@
-package gossip
+package node
 
 import (
 	"fmt"
@@ -48,66 +48,66 @@ func behind(self clustermesh.Origin, records map[clustermesh.Origin]clustermesh.
 }
 
 // checkClock reports that this machine's clock was set back since the daemon started, or since its last
-// life. The lock is held.
-func (g *Gossip) checkClock(now time.Time) {
-	self := "node " + g.cfg.Self.String()
-	late, by := behind(g.cfg.Self, g.replica.Records(), now), ahead(g.cfg.Self, g.replica.Epoch(), now)
-	if g.behind = late > 0; g.behind {
-		g.problem("clock behind", clustermesh.Problem{
+// life.
+func (n *Node) checkClock() {
+	self := "node " + n.cfg.Self.String()
+	late, by := behind(n.cfg.Self, n.replica.Records(), n.now), ahead(n.cfg.Self, n.replica.Epoch(), n.now)
+	if n.behind = late > 0; n.behind {
+		n.problem("clock behind", clustermesh.Problem{
 			Code:    problem.ClockBehind,
 			Object:  self,
 			Message: fmt.Sprintf("this machine's clock is behind, by %s at least: what other nodes said before stays in force, and what they say now is ignored", late.Round(time.Minute)),
 			Try:     "correct this machine's clock",
 		}, 0)
 	} else {
-		g.solved("clock behind")
+		n.solved("clock behind")
 	}
-	if g.behind { // it is this node's own stamp that is right
-		g.solved("clock")
+	if n.behind { // it is this node's own stamp that is right
+		n.solved("clock")
 		return
 	}
-	g.leader.correct(g.cfg.Self.Cluster, now)
+	n.election.correct(n.cfg.Self.Cluster, n.now)
 	if by == 0 {
 		return
 	}
-	if g.replica.Refused() {
-		g.begin(now)
+	if n.replica.Refused() {
+		n.begin()
 	}
-	g.problem("clock", clustermesh.Problem{
+	n.problem("clock", clustermesh.Problem{
 		Code:    problem.ClockSetBack,
 		Object:  self,
 		Message: fmt.Sprintf("this machine's clock was %s ahead of what it shows now when straitd started, so other nodes may ignore what this node says", by.Round(time.Minute)),
 		Try:     "nothing to do if the clock is right now: other nodes believe this one again within seconds; otherwise correct it",
 		Warning: true,
-	}, problemLife)
+	}, ProblemLife)
 }
 
-// begin makes what this node says from now on count where the clock is right. The lock is held.
-func (g *Gossip) begin(now time.Time) {
-	g.log.Info("this machine's clock was ahead and has been corrected; this node's record gets a new timestamp")
-	g.replica.Begin(uint64(now.UnixNano()))
-	if g.publish() {
-		g.changed.Poke()
+// begin makes what this node says from now on count where the clock is right.
+func (n *Node) begin() {
+	n.log(Info, "this machine's clock was ahead and has been corrected; this node's record gets a new timestamp")
+	n.replica.Begin(uint64(n.now.UnixNano()))
+	if n.publish() {
+		n.actions.Changed = true
 		return
 	}
-	g.apply(g.replica.Renew())
+	n.apply(n.replica.Renew())
 }
 
 // checkSigner reports that the clock of the machine that has just signed the statement about this node
-// differs from this machine's. The lock is held.
-func (g *Gossip) checkSigner(signed trust.Signed) {
+// differs from this machine's.
+func (n *Node) checkSigner(signed trust.Signed) {
 	by := signed.At.Sub(time.Unix(signed.NotBefore, 0))
 	if by.Abs() < authority.MaxAhead {
-		g.solved("clock of the signer")
+		n.solved("clock of the signer")
 		return
 	}
 	than := "ahead of"
 	if by < 0 {
 		than = "behind"
 	}
-	g.problem("clock of the signer", clustermesh.Problem{
+	n.problem("clock of the signer", clustermesh.Problem{
 		Code:    problem.ClockDiffers,
-		Object:  "node " + g.cfg.Self.String(),
+		Object:  "node " + n.cfg.Self.String(),
 		Message: fmt.Sprintf("this machine's clock is %s %s that of the machine that signs for it", by.Abs().Round(time.Minute), than),
 		Try:     "correct the clock that is wrong",
 	}, 0)

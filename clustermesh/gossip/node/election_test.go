@@ -1,4 +1,4 @@
-package gossip
+package node
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestLeaderEpochGrows(t *testing.T) {
-	var l leader
+	var l election
 	now := time.UnixMilli(1000)
 	l.update(true, now)
 	first := l.since

@@ -1,8 +1,9 @@
-package gossip
+package node
 
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type problemBook struct {
 	held map[string]noted
 	// further are the keys of strangers' Problems for which there was no room, and when they expire.
 	further map[string]time.Time
+	// logged are the lines about Problems, and loggedStrange those about Problems of strangers.
+	logged, loggedStrange *allowance
 }
 
 type noted struct {
@@ -44,7 +47,10 @@ type noted struct {
 }
 
 func newProblemBook() problemBook {
-	return problemBook{held: map[string]noted{}, further: map[string]time.Time{}}
+	return problemBook{
+		held: map[string]noted{}, further: map[string]time.Time{},
+		logged: &allowance{most: maxLogged}, loggedStrange: &allowance{most: maxStrangeLogged},
+	}
 }
 
 // set notes a Problem, and reports whether it is new or has changed. If there are too many, one
@@ -58,13 +64,13 @@ func (b problemBook) set(key string, p clustermesh.Problem, strange bool, life t
 	case b.has(key):
 	case strange && b.size(true) >= maxStrange:
 		if _, counted := b.further[key]; counted || len(b.further) < maxFurther {
-			b.further[key] = now.Add(problemLife)
+			b.further[key] = now.Add(ProblemLife)
 		}
 		key, n.problem = keyFurther, furtherProblem(len(b.further))
-		n.until, n.strange = now.Add(problemLife), false
+		n.until, n.strange = now.Add(ProblemLife), false
 	case !strange && b.size(false) >= maxNoted:
 		key, n.problem = keyMore, moreProblem()
-		n.until = now.Add(problemLife)
+		n.until = now.Add(ProblemLife)
 	}
 	old, known := b.held[key]
 	b.held[key] = n
@@ -132,6 +138,54 @@ func (b problemBook) list(now time.Time) []clustermesh.Problem {
 		out = append(out, n.problem)
 	}
 	return clustermesh.SortProblems(out)
+}
+
+// Report notes a Problem for the time life, or until it is solved if life is 0.
+func (n *Node) Report(key string, p clustermesh.Problem, life time.Duration, now time.Time) {
+	n.now = now
+	n.problem(key, p, life)
+}
+
+// Solved drops a Problem.
+func (n *Node) Solved(key string, now time.Time) {
+	n.now = now
+	n.solved(key)
+}
+
+// Problems returns the current Problems.
+func (n *Node) Problems(now time.Time) []clustermesh.Problem {
+	return clustermesh.SortProblems(slices.Concat(n.problems.list(now), n.trust.OwnProblems()))
+}
+
+func (n *Node) problem(key string, p clustermesh.Problem, life time.Duration) {
+	n.note(key, p, false, life)
+}
+
+// strange notes a Problem that peers without proof can make, about names and addresses that they choose.
+func (n *Node) strange(key string, p clustermesh.Problem) { n.note(key, p, true, ProblemLife) }
+
+func (n *Node) note(key string, p clustermesh.Problem, strange bool, life time.Duration) {
+	p = p.Clean()
+	if !n.problems.set(key, p, strange, life, n.now) {
+		return
+	}
+	logged := n.problems.logged
+	if strange {
+		logged = n.problems.loggedStrange
+	}
+	if left, ok := logged.take(n.now); ok {
+		n.log(Warn, "problem", "code", p.Code, "what", p.String())
+		if left == 0 {
+			n.log(Warn, "more problems are not logged for up to a minute; see them with: strait status")
+		}
+	}
+	n.actions.Changed = true
+}
+
+func (n *Node) solved(key string) {
+	if n.problems.clear(key) {
+		n.actions.Changed = true
+	}
 }
 
 // allowance is how many lines may be logged until a minute is over.

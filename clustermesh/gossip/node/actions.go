@@ -1,0 +1,59 @@
+package node
+
+import (
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/replica"
+)
+
+// Actions are what to do after events, in the order of the fields.
+type Actions struct {
+	// Log are lines for the log.
+	Log []Line
+	// Regrouped is true if the neighbours to keep streams to are now Neighbours. Messages to a new one can be
+	// sent at once; they wait for its stream.
+	Regrouped  bool
+	Neighbours []clustermesh.Origin
+	// Send are messages to neighbours. To wait for one must not delay the others.
+	Send []replica.Envelope
+	// Distances and Statement are to be saved, if they are not nil.
+	Distances map[clustermesh.ClusterName]uint32
+	Statement []byte
+	// Dirty is true if the records changed and should be saved; Changed if the state, the leader or a Problem
+	// changed; and Beat if something may be due, so that the next beat should come at once.
+	Dirty, Changed, Beat bool
+}
+
+// Line is a line of the log: a message, and keys with values. Level is that of log/slog.
+type Line struct {
+	Level   Level
+	Message string
+	Args    []any
+}
+
+// Level is how much a line matters, in the numbers of log/slog.
+type Level int
+
+// The levels that lines have.
+const (
+	Debug Level = -4
+	Info  Level = 0
+	Warn  Level = 4
+	Error Level = 8
+)
+
+// Take returns the actions since it was called last.
+func (n *Node) Take() Actions {
+	a := n.actions
+	n.actions = Actions{}
+	return a
+}
+
+func (n *Node) log(level Level, message string, args ...any) {
+	n.actions.Log = append(n.actions.Log, Line{level, message, args})
+}
+
+// touch marks State as out of date, and reports that it changed.
+func (n *Node) touch() {
+	n.stale = true
+	n.actions.Changed = true
+}

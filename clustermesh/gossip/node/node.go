@@ -1,0 +1,220 @@
+// Package node is a daemon's part in gossip without I/O: an event and its time go in, and actions come
+// out.
+//
+// Inputs are what memberlist and streams report, what the daemon publishes, results of probes and dials,
+// pins, and beats of a clock. Outputs are Actions (messages to send, neighbours to keep streams to, what to
+// save and to log), and answers: the state, the leader, Problems, whom to probe or to ask. The same code
+// runs in the daemon and in simulations. It must not know sockets, files, clocks, locks, goroutines or
+// memberlist; package gossip owns those.
+//
+// Each file has one job: records.go exchanges records, members.go follows who is there, election.go and
+// clock.go decide whether this node leads and whether its clock is right, publish.go writes this node's
+// records, peers.go judges who is at the other end of a connection, statements.go keeps the statement about
+// this node, seeds.go looks for other daemons, and book.go holds Problems. It composes the pure packages
+// replica, trust, topology, observe and member.
+package node
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/observe"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/topology"
+	"strait.io/strait/clustermesh/trust"
+)
+
+// Config says which node it is.
+type Config struct {
+	// Self is this node, and UID that of its cluster.
+	Self clustermesh.Origin
+	UID  string
+	// Bind is where the daemon listens, and Advertise where others dial it.
+	Bind, Advertise netip.AddrPort
+	// Seeds are "host:port" of any daemons of the clusterset.
+	Seeds []string
+	// Lead, if not nil, reports whether this node writes the cluster's record, and since when it
+	// leads, in Unix milliseconds. If it is nil, the live member of the cluster with the lowest name leads.
+	Lead func() (is bool, since uint64)
+	// Authority signs what this node writes, and decides what is believed of others. Nil signs nothing
+	// and believes everyone.
+	Authority *trust.Config
+	// Objects is true if statements must agree with the objects of the cluster; see SetObjects.
+	Objects bool
+	// Proves is true if the daemon proves on connections which node it is.
+	Proves bool
+	// Owners knows whose the clusters' names are, and Room bounds the members.
+	Owners Owners
+	Room   Room
+	// Topology chooses the neighbours. Nil is topology.FullMesh.
+	Topology topology.Topology
+	// Random is the source of all randomness.
+	Random *rand.Rand
+	// Measure runs work, and returns how long that took. Nil takes no time.
+	Measure func(work func()) time.Duration
+}
+
+// Owners knows which UID owns the name of each cluster; *member.Clusters does.
+type Owners interface {
+	Admit(c clustermesh.ClusterName, uid string, now time.Time) (owner string, ok bool)
+	Belongs(c clustermesh.ClusterName, uid string) (owner string, ok bool)
+	Look(alive []clustermesh.Origin, now time.Time) (moved bool)
+	SetPinned(bool)
+}
+
+// Room bounds the members of each cluster; *member.Room is one.
+type Room interface {
+	SetQuotas(map[clustermesh.ClusterName]int)
+	Know(map[clustermesh.Origin]bool)
+}
+
+// Saved is what an earlier life of the daemon saved. Zero values are unknown.
+type Saved struct {
+	Records   []replica.Entry
+	Distances map[clustermesh.ClusterName]uint32
+	Statement []byte
+}
+
+// Node is a daemon's part in gossip. It is not safe for concurrent use. The result of an event is in
+// Actions; see Take.
+type Node struct {
+	cfg     Config
+	self    member.Peer // this life of the daemon
+	now     time.Time   // of the event that is handled
+	actions Actions
+
+	replica   *replica.Replica
+	trust     *trust.Store
+	contacts  *observe.Contacts
+	witness   observe.Witness
+	distances *observe.Distances
+	seeds     *member.Seeds
+	problems  problemBook
+
+	loaded    bool                 // records were read from disk
+	everySeed bool                 // all seeds were reached in the last round
+	own       *clustermesh.Content // as published, without claims; nil before the first Publish
+	cluster   *clustermesh.Content // as published by this leader
+	clusterAt time.Time            // earliest time of the next write of the cluster's record
+	election  election
+	behind    bool // this machine's clock is behind those of most
+
+	running  bool
+	started  time.Time // when it began to run
+	nextTick time.Time
+
+	view  clustermesh.State
+	stale bool // view is out of date
+}
+
+// New returns a node that holds what an earlier life saved.
+func New(cfg Config, saved Saved, now time.Time) *Node {
+	if cfg.Measure == nil {
+		cfg.Measure = func(work func()) time.Duration { work(); return 0 }
+	}
+	n := &Node{
+		cfg: cfg, now: now,
+		trust:     trust.New(cfg.Authority, cfg.Self),
+		contacts:  observe.NewContacts(cfg.Self),
+		distances: observe.NewDistances(saved.Distances, now),
+		seeds:     member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
+		problems:  newProblemBook(),
+		loaded:    len(saved.Records) > 0,
+		stale:     true,
+	}
+	n.trust.CheckObjects(cfg.Objects)
+	// In nanoseconds, because two daemons of one name that start in the same millisecond must not
+	// be the same member.
+	boot := uint64(now.UnixNano())
+	for _, e := range saved.Records {
+		if e.Record.Origin == cfg.Self && ahead(cfg.Self, e.Record.Stamp.Epoch, now) == 0 {
+			boot = max(boot, e.Record.Stamp.Epoch+1)
+			n.trust.RestoreSealed(e)
+			n.witness.Restore(e.Record.Content.Silent)
+		}
+	}
+	n.self = member.Peer{ID: member.ID{Origin: cfg.Self, Boot: boot}, UID: cfg.UID}
+	n.replica = replica.New(replica.Config{
+		Complete: n.loaded, Alone: func() bool { return n.seeds.Waiting() == "" },
+		Self: cfg.Self, Epoch: boot, UID: cfg.UID, Admit: n.admit, Seal: n.seal, Own: n.trust.OwnRecord, Topology: cfg.Topology,
+		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, n.now) },
+	}, saved.Records)
+	n.trust.SetRecords(n.replica)
+	n.contacts.Pin(n.trust.Pinned)
+	n.trust.Restore(saved.Statement)
+	n.setQuotas()
+	n.knowMembers()
+	// What is not believed any more is unknown, not absent: others may have it with proof.
+	n.loaded = n.loaded && !n.trust.Refuses()
+	n.contacts.Restore(n.witness.Silences())
+	return n
+}
+
+// Self returns this life of the daemon.
+func (n *Node) Self() member.Peer { return n.self }
+
+// State returns the records held and the contact with each node. The result is never changed
+// afterwards.
+func (n *Node) State() clustermesh.State {
+	if n.stale {
+		n.view = clustermesh.State{
+			Records: n.replica.Records(), Contacts: n.contacts.All(n.replica.Records()),
+			Joined: n.trust.Joined(), Quotas: n.trust.Quotas(), Proven: n.contacts.Proven(),
+		}
+		n.stale = false
+	}
+	return n.view
+}
+
+// Synced reports whether the records held count as complete: they were loaded from disk, or an
+// exchange with a peer has completed, or there is no other daemon to ask. Otherwise waiting is what this
+// node waits for.
+func (n *Node) Synced() (ok bool, waiting string) {
+	if n.loaded || n.replica.Synced() {
+		return true, ""
+	}
+	waiting = n.seeds.Waiting()
+	return waiting == "", waiting
+}
+
+// Fresh reports whether the records held are those of this life, not only what was saved in an
+// earlier one: an exchange with a peer has completed, or no other daemon is known. What was saved
+// can lack the changes before a crash.
+func (n *Node) Fresh() bool {
+	if n.replica.Synced() {
+		return true
+	}
+	return !n.knowsOthers() && n.seeds.Waiting() == ""
+}
+
+func (n *Node) knowsOthers() bool {
+	for o := range n.replica.Records() {
+		if o.Node != "" && o != n.cfg.Self {
+			return true
+		}
+	}
+	return false
+}
+
+// Heard returns when each other node was last heard in this life of the daemon.
+func (n *Node) Heard() map[clustermesh.Origin]time.Time { return n.contacts.Heard() }
+
+// Entries returns all records, for a file.
+func (n *Node) Entries() []replica.Entry { return n.replica.Entries() }
+
+// Trust returns whom this node believes. The maps are never changed afterwards.
+func (n *Node) Trust() trust.Summary {
+	t := n.trust.Summary()
+	for _, e := range n.replica.Entries() {
+		t.Sealed[e.Record.Origin] = len(e.Seal()) > 0
+	}
+	return t
+}
+
+// pause returns d, randomly varied by ±50 %, so that nodes do not act in step.
+func (n *Node) pause(d time.Duration) time.Duration {
+	return d/2 + time.Duration(n.cfg.Random.Int64N(int64(d)))
+}

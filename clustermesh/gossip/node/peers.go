@@ -1,0 +1,238 @@
+package node
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/trust"
+)
+
+// ErrSelf refuses a stream from a daemon with this node's name.
+var ErrSelf = errors.New("the peer has the name of this node")
+
+// Peer is the daemon at the other end of a connection: who it claims to be, the key that it has proven to
+// have, and the statement that it shows about that.
+type Peer struct {
+	member.Peer
+	Key       authority.PublicKey
+	Statement []byte
+}
+
+// Shown is whether what a peer shows proves that its key is its node's, by the pins of a generation.
+type Shown struct {
+	Stated     bool
+	Generation uint64
+}
+
+// Pins returns the clusters that are believed, nil if all are, and their generation. To verify what a peer
+// shows takes time, so that can be done before Meet.
+func (n *Node) Pins() (pins authority.Pins, generation uint64) {
+	return n.trust.Pins(), n.trust.Generation()
+}
+
+// Session is one connection of a peer.
+type Session struct {
+	node  *Node
+	peer  Peer
+	addr  string
+	shown Shown
+	// first is the belief when the connection was made.
+	first   authority.Belief
+	counted bool // by contacts
+}
+
+// meet decides about a peer, and notes that its node is there if it is believed to be that.
+func (n *Node) meet(p Peer, shown Shown, addr string) (*Session, error) {
+	s := &Session{node: n, peer: p, addr: addr, shown: shown}
+	s.first = s.belief()
+	if s.first == authority.Impostor {
+		n.trust.RefusePeer()
+		n.impostor(p, addr)
+		return s, nil
+	}
+	if owner, ok := n.cfg.Owners.Admit(p.Origin.Cluster, p.UID, n.now); !ok {
+		n.refuse(p.Peer, owner, addr)
+		return nil, member.ErrOtherCluster
+	}
+	if p.Origin != n.cfg.Self && s.first == authority.Believed {
+		n.alive(p.Origin, func(now time.Time) { n.contacts.Met(p.ID, now) })
+	}
+	return s, nil
+}
+
+// Answered decides about the daemon that answered at an address: whether this one may talk to it, and whether
+// it is believed to be its node. It refuses a peer of a cluster that is not pinned if the name of its cluster
+// belongs to another cluster.
+func (n *Node) Answered(p Peer, shown Shown, addr string, now time.Time) (believed bool, err error) {
+	n.now = now
+	s, err := n.meet(p, shown, addr)
+	if err != nil {
+		return false, err
+	}
+	believed = s.first == authority.Believed
+	at, wrong := netip.ParseAddrPort(addr)
+	if wrong == nil && believed && p.Origin != n.cfg.Self && n.trust.Pins() != nil && n.trust.Proves(s.proof()) {
+		n.dialled(p.Origin, at, true)
+	}
+	return believed, nil
+}
+
+// Opened decides about a daemon that opened a stream from a host. It refuses what Answered refuses, and a
+// daemon with this node's name. One that is not believed to be its node may ask a signer, and pass on
+// records.
+func (n *Node) Opened(p Peer, shown Shown, addr string, now time.Time) (*Session, error) {
+	n.now = now
+	s, err := n.meet(p, shown, addr)
+	if err != nil {
+		return nil, err
+	}
+	if p.Origin == n.cfg.Self {
+		if p.Boot != n.self.Boot && s.first == authority.Believed {
+			n.twin(addr)
+		}
+		return nil, ErrSelf
+	}
+	n.solved("key " + addr) // the daemon was restarted with the right key
+	return s, nil
+}
+
+// Receive takes a message; nil is a heartbeat. Records are judged by their seals. Only a peer that is believed
+// to be its node is a sign of life of that node, or can say that it has everything; where clusters are pinned,
+// no other cluster's can say that.
+func (s *Session) Receive(message replica.Message, now time.Time) {
+	n := s.node
+	n.now = now
+	belief := s.belief()
+	switch belief {
+	case authority.Believed:
+		s.heard()
+	case authority.Impostor:
+		n.impostor(s.peer, s.addr)
+	}
+	if message == nil {
+		return
+	}
+	if belief != authority.Believed || n.trust.Pins() != nil && !n.trust.Pinned(s.peer.Origin.Cluster) {
+		message = replica.Doubted(message)
+	}
+	synced := n.replica.Synced()
+	n.apply(n.replica.Receive(s.peer.Origin, message))
+	if !synced && n.replica.Synced() {
+		n.actions.Changed = true
+	}
+}
+
+// Believed reports whether the peer is believed now to be its node. A peer of a cluster that is not pinned
+// proves nothing where others are.
+func (s *Session) Believed() bool {
+	return s.belief() == authority.Believed && (s.node.trust.Pins() == nil || s.node.trust.Pinned(s.peer.Origin.Cluster))
+}
+
+// belief judges the peer by what is known now.
+func (s *Session) belief() authority.Belief {
+	store := s.node.trust
+	if s.shown.Generation != store.Generation() {
+		s.shown.Generation = store.Generation()
+		s.shown.Stated = store.Pins().Proves(s.peer.Origin, s.peer.Key, s.peer.Statement) == nil
+	}
+	return store.Belief(s.proof())
+}
+
+// proof returns what the peer proves.
+func (s *Session) proof() trust.Peer {
+	return trust.Peer{Origin: s.peer.Origin, Key: s.peer.Key, Stated: s.shown.Stated}
+}
+
+// heard notes a frame from the node.
+func (s *Session) heard() {
+	n := s.node
+	n.alive(s.peer.Origin, func(now time.Time) {
+		if s.counted {
+			n.contacts.Frame(s.peer.ID, now)
+			return
+		}
+		s.counted = true
+		n.contacts.Stream(s.peer.ID, +1, now)
+		n.actions.Beat = true
+	})
+}
+
+// Close ends the session.
+func (s *Session) Close(now time.Time) {
+	n := s.node
+	n.now = now
+	if s.counted {
+		n.alive(s.peer.Origin, func(now time.Time) { n.contacts.Stream(s.peer.ID, -1, now) })
+		n.actions.Beat = true // a broken stream can make a probe due
+	}
+}
+
+// Knows reports whether a peer has the key of a node of this cluster whose record is here.
+func (n *Node) Knows(p Peer, shown Shown) bool {
+	s := Session{node: n, peer: p, shown: shown}
+	return p.Origin.Cluster == n.cfg.Self.Cluster && n.trust.Pinned(p.Origin.Cluster) && n.trust.Proves(s.proof())
+}
+
+// Refused returns how many records were refused in this life of the daemon, by reason, and how many peers
+// that did not prove to be their nodes.
+func (n *Node) Refused() (records map[string]uint64, peers uint64) {
+	return n.trust.Refused(), n.trust.RefusedPeers()
+}
+
+// impostor reports a peer that claims to be a node and does not prove it, one for each cluster.
+func (n *Node) impostor(p Peer, addr string) {
+	key := "impostor " + string(p.Origin.Cluster)
+	reported := trust.ImpostorProblem(p.Origin, addr)
+	if shown, any := n.problems.shown(key); any {
+		reported = shown // one example at a time: each change is a line of the log
+	}
+	n.problem(key, reported, ProblemLife)
+}
+
+// WrongKey reports a host that opened a connection with a wrong gossip key. A few are named: strangers can
+// have many addresses.
+func (n *Node) WrongKey(addr string, now time.Time) {
+	n.now = now
+	if key := "key " + addr; n.problems.has(key) || n.problems.count("key ") < maxWrongKeys {
+		n.strange(key, wrongKeyProblem(addr))
+	}
+}
+
+// NoUDP reports a peer that answers over TCP only.
+func (n *Node) NoUDP(peer string, now time.Time) {
+	n.now = now
+	n.strange("udp "+peer, udpProblem(peer))
+}
+
+// refuse reports two clusters with the same name.
+func (n *Node) refuse(p member.Peer, owner, addr string) {
+	own := p.Origin.Cluster == n.cfg.Self.Cluster
+	problem := clusterProblem(p.Origin.Cluster, owner, p.UID, addr, own)
+	// Of several addresses, the first one is shown. An address that can be dialled is preferred to
+	// the host that a stream came from.
+	dialled := "cluster " + string(p.Origin.Cluster) + " " + p.UID
+	seen := "cluster stream " + string(p.Origin.Cluster) + " " + p.UID
+	key := dialled
+	if _, err := netip.ParseAddrPort(addr); err != nil && !n.problems.has(dialled) {
+		key = seen
+	} else {
+		n.solved(seen)
+	}
+	if shown, any := n.problems.shown(key); any {
+		problem = shown
+	}
+	if own {
+		n.problem(key, problem, ProblemLife)
+		return
+	}
+	n.strange(key, problem)
+}
+
+// twin reports another daemon with this node's name.
+func (n *Node) twin(addr string) {
+	n.problem("duplicate "+n.cfg.Self.String(), duplicateProblem(n.cfg.Self, n.cfg.Advertise.String(), addr), ProblemLife)
+}

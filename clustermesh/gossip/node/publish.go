@@ -1,0 +1,95 @@
+package node
+
+import (
+	"time"
+
+	"strait.io/strait/clustermesh"
+)
+
+// Publish sets what this node says about itself: Node and Endpoints. Claims about silent nodes are
+// added here. It reports whether State changed. State includes the content at once, and Changed
+// does not report it, because the caller knows already. The content must not be changed afterwards.
+func (n *Node) Publish(c clustermesh.Content, now time.Time) (changed bool) {
+	n.now = now
+	n.own = &c
+	return n.publish()
+}
+
+// publish writes this node's record from what was published and what is claimed.
+func (n *Node) publish() (changed bool) {
+	if n.own == nil {
+		return false // the record of the last life, with its claims, stays in force until Publish
+	}
+	c := *n.own
+	if n.trust.Pins() != nil && n.trust.Follower() {
+		if stated, _ := n.trust.UpdateStatement(c.Node, n.now); !stated {
+			return false // others would not believe it
+		}
+	}
+	c.Silent = n.witness.Silences()
+	if c.Node != nil && n.cfg.Proves {
+		own := *c.Node
+		own.Proves = true
+		c.Node = &own
+	}
+	if c.Node != nil && n.replica.Epoch() < n.self.Boot {
+		own := *c.Node
+		own.Life = n.self.Boot
+		c.Node = &own
+	}
+	return n.carryOut(n.replica.Publish(c))
+}
+
+// PublishCluster sets what the cluster says: Exports, Allocations, and Endpoints that name no node.
+// It does nothing unless this node is the leader; a new leader must publish again. Like Publish, it
+// reports whether State changed. If the write is delayed because the record is large, Changed
+// reports it later. The content must not be changed afterwards.
+func (n *Node) PublishCluster(c clustermesh.Content, now time.Time) (changed bool) {
+	n.now = now
+	if n.cfg.Lead != nil {
+		n.follow() // the term may have ended since the last check
+	}
+	if !n.election.is {
+		return false
+	}
+	n.cluster = &c
+	return n.publishCluster()
+}
+
+// A leader spends at most a thirtieth (1/clusterShare) of its time on writing its cluster's record,
+// if that has more than clusterSmall bytes. The record of a large cluster takes megabytes. Every
+// node reads it, plans with it and saves it, which takes each of them several times as long as
+// writing it. So frequent changes are batched; a single change is not delayed.
+const (
+	clusterShare = 30
+	clusterSmall = 128 << 10
+)
+
+// publishCluster writes the cluster's record if its content changed. If it is too early for that, a
+// later tick writes it. It reports whether State changed.
+func (n *Node) publishCluster() (changed bool) {
+	if !n.election.is || n.cluster == nil || n.now.Before(n.clusterAt) {
+		return false
+	}
+	content := *n.cluster
+	content.AsOf, content.Revoked = n.asOf(), n.trust.Pins()[n.cfg.Self.Cluster].Revoked
+	content.Withdrawn = n.trust.Withdrawals()
+	took := n.cfg.Measure(func() {
+		changed = n.carryOut(n.replica.PublishCluster(content, n.election.epoch()))
+	})
+	size := n.replica.Size(clustermesh.Origin{Cluster: n.cfg.Self.Cluster})
+	if changed && size > clusterSmall {
+		n.clusterAt = n.now.Add(clusterShare * took)
+	}
+	return changed
+}
+
+// asOf returns the AsOf of what the leader writes: that of the record in force, until it is an
+// AsOfPeriod old.
+func (n *Node) asOf() int64 {
+	held, _ := n.replica.Record(clustermesh.Origin{Cluster: n.cfg.Self.Cluster})
+	if age := n.now.Sub(time.Unix(held.Content.AsOf, 0)); age >= 0 && age < clustermesh.AsOfPeriod {
+		return held.Content.AsOf
+	}
+	return n.now.Unix()
+}

@@ -1,0 +1,120 @@
+package node
+
+import (
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/problem"
+)
+
+// apply does what the replica decided, and reports a change of State.
+func (n *Node) apply(out replica.Output) {
+	if n.carryOut(out) {
+		n.actions.Changed = true
+	}
+}
+
+// carryOut does what the replica decided, and returns whether State changed.
+func (n *Node) carryOut(out replica.Output) (changed bool) {
+	n.actions.Send = append(n.actions.Send, out.Send...)
+	for _, p := range out.Problems {
+		if n.behind && p.Code == problem.RecordAhead {
+			continue // one Problem says it of all
+		}
+		key := "replica " + string(p.Code) + " " + p.Object
+		if p.Code == problem.ClusterNotPinned || p.Code == problem.RecordRejected {
+			n.strange(key, p) // a peer without proof can make these at will
+			continue
+		}
+		n.problem(key, p, ProblemLife)
+	}
+	if len(out.Changed) == 0 {
+		return false
+	}
+	n.stale = true
+	n.actions.Dirty = true
+	return true
+}
+
+// admit is replica.Config.Admit: it refuses what its origin may not write and, of a cluster that is not
+// pinned, records of another cluster than its name belongs to.
+func (n *Node) admit(by replica.Peer, e replica.Entry) (clustermesh.Record, clustermesh.Problem, bool) {
+	r := e.Record
+	if err := member.CheckUID(r.UID); err != nil {
+		return clustermesh.Record{}, n.trust.Refuse(r.Origin, by, err, n.now), false
+	}
+	if owner, ok := n.cfg.Owners.Belongs(r.Origin.Cluster, r.UID); !ok {
+		return clustermesh.Record{}, passedOnProblem(r.Origin.Cluster, owner, r.UID, by), false
+	}
+	return n.trust.Admit(by, e, n.now)
+}
+
+// Renewed opens an exchange with a neighbour, after the stream to it was reopened.
+func (n *Node) Renewed(to clustermesh.Origin, now time.Time) {
+	n.now = now
+	n.apply(n.replica.Exchange(to))
+}
+
+// Repin replaces the pins, and admits all records again.
+func (n *Node) Repin(pins authority.Pins, now time.Time) {
+	n.now = now
+	n.trust.Repin(pins)
+	n.setQuotas()
+	n.cfg.Owners.SetPinned(n.trust.Pins() != nil)
+	// What was refused may be believed now; otherwise it is reported again.
+	n.problems.clearAll("replica ")
+	n.readmit()
+	if own, held := n.replica.Record(n.cfg.Self); held {
+		n.trust.CheckOwn(own)
+	}
+}
+
+// SetLax sets whether everyone is believed in spite of the pins.
+func (n *Node) SetLax(lax bool, now time.Time) {
+	if n.trust.SetLax(lax) {
+		n.Repin(n.trust.Listed(), now)
+	}
+}
+
+// Accept sets which clusters' Services the namespaces of this cluster accept, and which namespaces are
+// local.
+func (n *Node) Accept(a clustermesh.Accept, l clustermesh.LocalNamespaces, now time.Time) {
+	n.now = now
+	if n.trust.SetAccept(a, l) {
+		n.readmit()
+	}
+}
+
+// readmit admits all records again.
+func (n *Node) readmit() {
+	n.replica.Readmit()
+	n.touch()
+	n.actions.Dirty = true
+}
+
+// tick does what is due about once a second.
+func (n *Node) tick() {
+	out := n.replica.Tick(n.cfg.Random)
+	for _, o := range out.Changed {
+		if _, held := n.replica.Record(o); !held {
+			n.log(Info, "node left its cluster", "node", o)
+		}
+	}
+	n.apply(out)
+	if n.replica.Nobody(n.everySeed) {
+		n.actions.Changed = true
+	}
+	n.measure()
+	n.checkClock()
+	n.renewStatement()
+	n.contacts.Forget(n.replica.Records())
+	n.knowMembers()
+	n.updateClaims()
+	n.reviewStatements()
+	if n.publishCluster() {
+		n.actions.Changed = true
+	}
+}

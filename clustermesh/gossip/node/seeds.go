@@ -1,0 +1,110 @@
+package node
+
+import (
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/observe"
+)
+
+// SetSeeds replaces the seeds, each "host:port", and the hints.
+func (n *Node) SetSeeds(seeds []string, hints []netip.AddrPort) { n.seeds.Set(seeds, hints) }
+
+// Seeds returns the seeds to resolve now, and some hints.
+func (n *Node) Seeds() (seeds []string, hints []member.Target) { return n.seeds.Next(n.cfg.Random) }
+
+// Targets returns which addresses of seeds and known nodes to try now: those of nodes that are not
+// alive, and of neighbours that may not have heard of this node. Reached are the seeds that need no
+// attempt.
+func (n *Node) Targets(seeds []member.Target, now time.Time) (out []member.Target, reached map[string]bool) {
+	n.now = now
+	if n.seeds.Resolved(seeds) {
+		n.actions.Changed = true
+	}
+	alive := map[clustermesh.Origin]bool{n.cfg.Self: true}
+	var live []netip.AddrPort
+	neighbours := map[clustermesh.Origin]bool{}
+	for _, o := range n.replica.Neighbours() {
+		neighbours[o] = true
+	}
+	for _, o := range n.contacts.Alive() {
+		if neighbours[o] && n.contacts.OneSided(o, now) {
+			continue
+		}
+		alive[o] = true
+		// A mere report of where it is does not spare a seed there the question who it is.
+		if at := n.Addr(o, now); n.isAt(o, at.Addr()) {
+			live = append(live, at)
+		}
+	}
+	lost := map[clustermesh.ClusterName][]netip.AddrPort{}
+	for o, rec := range n.replica.Records() {
+		if alive[o] || rec.Content.Node == nil {
+			continue
+		}
+		for _, a := range observe.ProbeAddrs(rec, n.contacts.Addr(o)) {
+			if a.Addr() != rec.Content.Node.Inside {
+				lost[o.Cluster] = append(lost[o.Cluster], a)
+			}
+		}
+	}
+	return n.seeds.Targets(seeds, slices.Collect(maps.Values(lost)), live, n.cfg.Random)
+}
+
+// Tried takes the result of asking a target who it is.
+func (n *Node) Tried(addr netip.AddrPort, peer member.Peer, believed bool, err error, now time.Time) {
+	n.now = now
+	where := addr.String()
+	if errors.Is(err, member.ErrWrongKey) {
+		n.problem("key "+where, wrongKeyProblem(where), ProblemLife)
+	}
+	if err != nil {
+		return
+	}
+	n.solved("key " + where)
+	switch {
+	case !believed:
+	case peer.ID == n.self.ID:
+		n.seeds.IsSelf(addr) // a seed that is this daemon, by another address
+	case peer.Origin == n.cfg.Self:
+		n.twin(where)
+	}
+}
+
+// EndRound takes the results of a round of Targets. It reports the seeds that did not answer at any of their
+// addresses. A seed that was refused (wrong key, other cluster) has a Problem of its own.
+func (n *Node) EndRound(targets []member.Target, errs []error, reached map[string]bool, now time.Time) {
+	n.now = now
+	for i, t := range targets {
+		if errs[i] == nil || errors.Is(errs[i], member.ErrWrongKey) || errors.Is(errs[i], member.ErrOtherCluster) {
+			reached[t.Seed] = true
+		}
+	}
+	for i, t := range targets {
+		if t.Seed != "" && !reached[t.Seed] {
+			n.seedFailed(t.Seed, errs[i])
+		}
+	}
+	n.everySeed = n.seeds.Every(reached)
+	for seed := range reached {
+		n.solved("seed " + seed)
+	}
+}
+
+// SeedFailed reports a seed that could not be resolved.
+func (n *Node) SeedFailed(seed string, err error, now time.Time) {
+	n.now = now
+	n.seedFailed(seed, err)
+}
+
+func (n *Node) seedFailed(seed string, err error) {
+	n.problem("seed "+seed, seedProblem(seed, err, n.Alone()), ProblemLife)
+}
+
+// Alone reports whether no other daemon is heard.
+func (n *Node) Alone() bool { return len(n.contacts.Alive()) == 0 }

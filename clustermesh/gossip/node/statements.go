@@ -1,0 +1,211 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/trust"
+	"strait.io/strait/internal/problem"
+)
+
+// SetObjects sets what the cluster's objects list of its nodes.
+func (n *Node) SetObjects(objects authority.Objects) { n.trust.SetObjects(objects) }
+
+// Root returns the root of the cluster; nil while this machine does not have it.
+func (n *Node) Root() *authority.PrivateKey { return n.trust.Root() }
+
+// SetRoot gives this machine the root of its cluster, or another one, or takes it away with nil. With it,
+// the machine signs at once. What was signed before stays in force.
+func (n *Node) SetRoot(root *authority.PrivateKey, now time.Time) {
+	n.now = now
+	n.trust.SetRoot(root)
+	if n.trust.Follower() && n.election.update(false, now) {
+		n.elected()
+	}
+	n.actions.Beat = true // it may lead now
+	if root != nil {
+		n.renew()
+	}
+}
+
+// renew writes this node's record again, under its statement. Until there was one, nothing was written.
+func (n *Node) renew() {
+	if n.publish() {
+		n.actions.Changed = true
+		return
+	}
+	n.apply(n.replica.Renew())
+}
+
+// Statement returns the signed statement to show to peers; nil if there is none.
+func (n *Node) Statement(now time.Time) []byte {
+	signed, err := n.trust.Statement(now)
+	if err != nil {
+		n.log(Error, "cannot show who this node is", "error", err)
+	}
+	return signed
+}
+
+// seal is replica.Config.Seal.
+func (n *Node) seal(e replica.Entry) []byte {
+	seal, err := n.trust.Seal(e, n.now)
+	if err != nil {
+		n.log(Error, "cannot sign a record", "record", e.Record.Origin, "error", err)
+	}
+	return seal
+}
+
+// renewStatement renews the statement about this node when that is due or it contains too much.
+func (n *Node) renewStatement() {
+	if n.trust.NeedsRenewal(n.now) {
+		n.apply(n.replica.Renew())
+	}
+	n.trust.UpdateMachines()
+	if p, revoked := n.trust.KeyRevoked(); revoked {
+		n.problem("revoked", p, 0)
+	} else {
+		n.solved("revoked")
+	}
+}
+
+// reviewStatements updates what this leader withdraws, and reports what is wrong with nodes and clusters
+// that are believed.
+func (n *Node) reviewStatements() {
+	if n.election.is {
+		r, _ := n.replica.Record(clustermesh.Origin{Cluster: n.cfg.Self.Cluster})
+		n.trust.Review(r.Stamp.Epoch == n.election.epoch(), n.now)
+	} else {
+		n.trust.Resign()
+	}
+	for _, p := range n.trust.Problems(n.contacts.Alive(), n.replica.Records(), n.now) {
+		n.problem("trust "+string(p.Code)+" "+p.Object, p, ProblemLife)
+	}
+}
+
+// Wanted is a request for a statement about this node, and the machines to ask.
+type Wanted struct {
+	Statement authority.Statement
+	Signers   []Place
+}
+
+// Wanted returns what to ask for, and whom, in random order; false if there is nothing to ask for.
+func (n *Node) Wanted(now time.Time) (w Wanted, asks bool) {
+	if !n.trust.Requests(now) {
+		return Wanted{}, false
+	}
+	for _, o := range n.contacts.Alive() {
+		r, _ := n.replica.Record(o)
+		if follower := r.Content.Node != nil && r.Content.Node.Follower; o.Cluster == n.cfg.Self.Cluster && !follower {
+			w.Signers = append(w.Signers, Place{o, n.Addr(o, now)})
+		}
+	}
+	n.cfg.Random.Shuffle(len(w.Signers), func(i, j int) { w.Signers[i], w.Signers[j] = w.Signers[j], w.Signers[i] })
+	w.Statement = n.trust.Wanted()
+	return w, true
+}
+
+// Adopt puts a statement about this node in force, unless others would not believe it. Withheld is what the
+// signer did not state.
+func (n *Node) Adopt(signed trust.Signed, requested authority.Statement, withheld []clustermesh.Problem, now time.Time) error {
+	n.now = now
+	n.checkSigner(signed)
+	if err := n.trust.Adopt(signed, requested, withheld); err != nil {
+		return err
+	}
+	n.actions.Statement = signed.Bytes
+	n.renew()
+	return nil
+}
+
+// ErrNoSigners means that no machine can be asked for a statement.
+var ErrNoSigners = errors.New("no machine of the cluster that has its root is heard")
+
+// askGrace is how long a starting node waits for a statement before it reports that it has none.
+const askGrace = 5 * time.Second
+
+// ReportStatement reports why there is no statement as wanted; nothing if err is nil. Of a signer whose
+// clock is ahead, checkSigner has reported. Began is when this node began to ask.
+func (n *Node) ReportStatement(err error, began, now time.Time) {
+	n.now = now
+	if err == nil || errors.Is(err, trust.ErrSignerAhead) {
+		n.solved("statement")
+		return
+	}
+	if now.Sub(began) < askGrace {
+		return
+	}
+	p := clustermesh.Problem{
+		Code: problem.StatementMissing, Object: "node " + n.cfg.Self.String(),
+		Message: fmt.Sprintf("its cluster states nothing about it, so nobody believes what it says: %v", err),
+		Try:     "look at strait status on that machine",
+	}
+	if errors.Is(err, ErrNoSigners) {
+		p.Try = "start straitd on a machine with authority.rootFile; in Kubernetes, look at the Deployment strait-leader"
+	}
+	if n.trust.Lax() {
+		p.Warning = true
+		p.Message = fmt.Sprintf("its cluster states nothing about it, so clusters with pins do not believe what it says: %v", err)
+	}
+	if n.trust.Current().Bytes != nil {
+		p.Warning = true
+		p.Message = fmt.Sprintf("the statement about it is not renewed, and what it said stays in force: %v", err)
+	}
+	n.problem("statement", p, 0)
+}
+
+// Known returns what to compare a wanted statement about a node of this cluster with.
+func (n *Node) Known(want authority.Statement, objects authority.Objects, now time.Time) authority.Known {
+	return n.trust.Known(want, objects, now)
+}
+
+// LatestSerial returns the highest serial seen for a node, including that of the statement that it shows.
+func (n *Node) LatestSerial(o clustermesh.Origin, shown []byte, now time.Time) uint64 {
+	return n.trust.LatestSerial(o, shown, now)
+}
+
+// Revokes reports whether a cluster has revoked a key.
+func (n *Node) Revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {
+	return n.trust.Revokes(c, k)
+}
+
+// AddIssued notes a statement that this machine issued to another one.
+func (n *Node) AddIssued(s authority.Statement) { n.trust.AddIssued(s) }
+
+// maxRefusedRequests bounds the nodes that are named because they were refused a statement. Anyone who has
+// the gossip key can ask about any. maxWithheld bounds the parts that were not stated and are shown.
+const (
+	maxRefusedRequests = 8
+	maxWithheld        = 32
+)
+
+// ReportRefusedRequest reports a node that asked for a statement and was refused.
+func (n *Node) ReportRefusedRequest(about clustermesh.Origin, cause error, now time.Time) {
+	n.now = now
+	key := "unstated " + about.String()
+	if !n.problems.has(key) && n.problems.count("unstated ") >= maxRefusedRequests {
+		return
+	}
+	n.strange(key, clustermesh.Problem{
+		Code: problem.StatementMissing, Object: "node " + about.String(), Warning: true,
+		Message: fmt.Sprintf("it asks this machine for a statement, and is refused: %v", cause),
+		Try:     "nothing to do if it is none of this cluster's machines",
+	})
+}
+
+// ReportWithheld reports what this machine did not state of another node, until that asks again.
+func (n *Node) ReportWithheld(about clustermesh.Origin, withheld []clustermesh.Problem, now time.Time) {
+	n.now = now
+	key := func(i int) string { return fmt.Sprintf("claim of %s %d", about, i) }
+	for i, p := range withheld {
+		if n.problems.has(key(i)) || n.problems.count("claim of ") < maxWithheld {
+			n.problem(key(i), p, trust.Lacking+ProblemLife)
+		}
+	}
+	for i := len(withheld); n.problems.has(key(i)); i++ {
+		n.solved(key(i))
+	}
+}
