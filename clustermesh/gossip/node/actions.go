@@ -40,20 +40,3 @@ const (
 	Warn  Level = 4
 	Error Level = 8
 )
-
-// Take returns the actions since it was called last.
-func (n *Node) Take() Actions {
-	a := n.actions
-	n.actions = Actions{}
-	return a
-}
-
-func (n *Node) log(level Level, message string, args ...any) {
-	n.actions.Log = append(n.actions.Log, Line{level, message, args})
-}
-
-// touch marks State as out of date, and reports that it changed.
-func (n *Node) touch() {
-	n.stale = true
-	n.actions.Changed = true
-}

@@ -140,52 +140,9 @@ func (b problemBook) list(now time.Time) []clustermesh.Problem {
 	return clustermesh.SortProblems(out)
 }
 
-// Report notes a Problem for the time life, or until it is solved if life is 0.
-func (n *Node) Report(key string, p clustermesh.Problem, life time.Duration, now time.Time) {
-	n.now = now
-	n.problem(key, p, life)
-}
-
-// Solved drops a Problem.
-func (n *Node) Solved(key string, now time.Time) {
-	n.now = now
-	n.solved(key)
-}
-
 // Problems returns the current Problems.
 func (n *Node) Problems(now time.Time) []clustermesh.Problem {
 	return clustermesh.SortProblems(slices.Concat(n.problems.list(now), n.trust.OwnProblems()))
-}
-
-func (n *Node) problem(key string, p clustermesh.Problem, life time.Duration) {
-	n.note(key, p, false, life)
-}
-
-// strange notes a Problem that peers without proof can make, about names and addresses that they choose.
-func (n *Node) strange(key string, p clustermesh.Problem) { n.note(key, p, true, ProblemLife) }
-
-func (n *Node) note(key string, p clustermesh.Problem, strange bool, life time.Duration) {
-	p = p.Clean()
-	if !n.problems.set(key, p, strange, life, n.now) {
-		return
-	}
-	logged := n.problems.logged
-	if strange {
-		logged = n.problems.loggedStrange
-	}
-	if left, ok := logged.take(n.now); ok {
-		n.log(Warn, "problem", "code", p.Code, "what", p.String())
-		if left == 0 {
-			n.log(Warn, "more problems are not logged for up to a minute; see them with: strait status")
-		}
-	}
-	n.actions.Changed = true
-}
-
-func (n *Node) solved(key string) {
-	if n.problems.clear(key) {
-		n.actions.Changed = true
-	}
 }
 
 // allowance is how many lines may be logged until a minute is over.

@@ -95,19 +95,19 @@ func (n *Node) begin() {
 
 // checkSigner reports that the clock of the machine that has just signed the statement about this node
 // differs from this machine's.
-func (n *Node) checkSigner(signed trust.Signed) {
+func (c *core) checkSigner(signed trust.Signed) {
 	by := signed.At.Sub(time.Unix(signed.NotBefore, 0))
 	if by.Abs() < authority.MaxAhead {
-		n.solved("clock of the signer")
+		c.solved("clock of the signer")
 		return
 	}
 	than := "ahead of"
 	if by < 0 {
 		than = "behind"
 	}
-	n.problem("clock of the signer", clustermesh.Problem{
+	c.problem("clock of the signer", clustermesh.Problem{
 		Code:    problem.ClockDiffers,
-		Object:  "node " + n.cfg.Self.String(),
+		Object:  "node " + c.cfg.Self.String(),
 		Message: fmt.Sprintf("this machine's clock is %s %s that of the machine that signs for it", by.Abs().Round(time.Minute), than),
 		Try:     "correct the clock that is wrong",
 	}, 0)

@@ -63,7 +63,7 @@ func (n *Node) elect() {
 			lowest = false
 		}
 	}
-	if len(alive) == 0 && n.now.Sub(n.started) < startGrace && (n.seeds.Away() || n.knowsOthers()) {
+	if len(alive) == 0 && n.now.Sub(n.started) < startGrace && (n.seeds.Away() || n.areKnown()) {
 		lowest = false
 	}
 	if n.election.update(lowest, n.now) {

@@ -115,20 +115,6 @@ func (n *Node) look() {
 	}
 }
 
-// knowMembers tells the room which nodes have records here, or are listed by their clusters.
-func (n *Node) knowMembers() {
-	known := map[clustermesh.Origin]bool{n.cfg.Self: true}
-	for o, r := range n.replica.Records() {
-		if o.Node != "" {
-			known[o] = true
-		}
-		for _, name := range r.Content.Nodes {
-			known[clustermesh.Origin{Cluster: o.Cluster, Node: name}] = true
-		}
-	}
-	n.cfg.Room.Know(known)
-}
-
 // setQuotas tells the room how many nodes the pinned clusters can have. If none is pinned, all can have as
 // many.
 func (n *Node) setQuotas() {
@@ -153,34 +139,6 @@ func (n *Node) updateClaims() {
 	}
 }
 
-// alive notes a sign of life of a node.
-func (n *Node) alive(o clustermesh.Origin, note func(now time.Time)) {
-	before := n.contacts.Contact(o)
-	note(n.now)
-	if n.contacts.Contact(o) != before {
-		n.touch()
-		n.actions.Beat = true // the leader may have to give way
-	}
-}
-
-// Probe is a machine to probe, at all its addresses.
-type Probe struct {
-	Node  clustermesh.Origin
-	Addrs []netip.AddrPort
-}
-
-// Probes returns the probes that are due. Probed takes the result of each.
-func (n *Node) Probes(now time.Time) (out []Probe) {
-	if now.Sub(n.started) <= startGrace {
-		return nil
-	}
-	records := n.replica.Records()
-	for _, o := range n.contacts.Due(records, now) {
-		out = append(out, Probe{o, n.contacts.ProbeAddrs(o, records[o])})
-	}
-	return out
-}
-
 // Probed takes the result of a probe that began at a time.
 func (n *Node) Probed(o clustermesh.Origin, v observe.Verdict, began, now time.Time) {
 	n.now = now
@@ -192,85 +150,6 @@ func (n *Node) Probed(o clustermesh.Origin, v observe.Verdict, began, now time.T
 		n.updateClaims()
 	}
 }
-
-// Place is a node, and where to dial it.
-type Place struct {
-	Node clustermesh.Origin
-	At   netip.AddrPort
-}
-
-// Unmet returns the members to ask who they are, because they have not proven that they are there. Asked
-// takes the result of each.
-func (n *Node) Unmet(now time.Time) (out []Place) {
-	for _, o := range n.contacts.Unmet(now) {
-		out = append(out, Place{o, n.Addr(o, now)})
-	}
-	return out
-}
-
-// Asked takes the result of asking a member who it is: whether it has proven to be that node. Stopped is
-// true if the daemon ends, so that the result means nothing.
-func (n *Node) Asked(p Place, proven, stopped bool, now time.Time) {
-	n.now = now
-	if !proven && !stopped {
-		n.dialled(p.Node, p.At, false)
-	}
-	n.contacts.Asked(p.Node, now, n.cfg.Random)
-}
-
-// Addr returns where to dial a node.
-func (n *Node) Addr(o clustermesh.Origin, now time.Time) netip.AddrPort {
-	r, _ := n.replica.Record(o)
-	return n.contacts.Place(o, r, now)
-}
-
-// Missed notes that a node did not prove who it is where it was dialled.
-func (n *Node) Missed(o clustermesh.Origin, at netip.AddrPort, now time.Time) {
-	n.now = now
-	n.dialled(o, at, false)
-}
-
-// dialled notes whether a node proved who it is where it was dialled.
-func (n *Node) dialled(o clustermesh.Origin, at netip.AddrPort, proven bool) {
-	r, _ := n.replica.Record(o)
-	if n.contacts.Dialled(o, r, at, proven, n.now) {
-		n.touch()
-	}
-}
-
-// isAt reports whether a node is at an address, as more than memberlist reports.
-func (n *Node) isAt(o clustermesh.Origin, at netip.Addr) bool {
-	r, _ := n.replica.Record(o)
-	return n.contacts.Trusted(o, r, at)
-}
-
-// Pinged notes how long another cluster's node took to answer.
-func (n *Node) Pinged(m member.ID, at netip.Addr, rtt time.Duration, now time.Time) {
-	if m.Origin.Cluster != n.cfg.Self.Cluster && n.isAt(m.Origin, at) {
-		n.distances.Ping(m.Origin, rtt, now)
-	}
-}
-
-// measure looks at the distances of clusters.
-func (n *Node) measure() {
-	others := slices.DeleteFunc(n.contacts.Alive(), func(o clustermesh.Origin) bool { return o.Cluster == n.cfg.Self.Cluster })
-	if !n.distances.Update(others, n.now) {
-		return
-	}
-	n.actions.Distances = n.distances.Steps()
-	n.log(Info, "the distances of clusters changed", "steps", n.actions.Distances)
-	n.actions.Changed = true
-}
-
-// RTTs returns the round-trip times of other clusters' nodes, the shortest of the last pings.
-func (n *Node) RTTs() map[clustermesh.Origin]time.Duration { return n.distances.RTTs() }
-
-// Distances returns how far away clusters are that are not among the nearest, in steps; see
-// observe.Distances.
-func (n *Node) Distances() map[clustermesh.ClusterName]uint32 { return n.distances.Steps() }
-
-// Contacts returns how this node sees the others. It changes with each event.
-func (n *Node) Contacts() *observe.Contacts { return n.contacts }
 
 // Neighbours returns the members to keep streams to.
 func (n *Node) Neighbours() []clustermesh.Origin { return n.replica.Neighbours() }

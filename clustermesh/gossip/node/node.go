@@ -7,11 +7,13 @@
 // runs in the daemon and in simulations. It must not know sockets, files, clocks, locks, goroutines or
 // memberlist; package gossip owns those.
 //
-// Each file has one job: records.go exchanges records, members.go follows who is there, election.go and
-// clock.go decide whether this node leads and whether its clock is right, publish.go writes this node's
-// records, peers.go judges who is at the other end of a connection, statements.go keeps the statement about
-// this node, seeds.go looks for other daemons, and book.go holds Problems. It composes the pure packages
-// replica, trust, topology, observe and member.
+// A Node has three parts, which do not know each other: core (core.go: the time, actions and Problems, of
+// which book.go holds the bounded list), observer (observer.go, seeds.go: what is seen of other daemons, and
+// where to look for more), and statements (statements.go: whom to believe, and the statement about this
+// node). The Node connects them with the records: records.go exchanges these, members.go follows who is
+// there, election.go and clock.go decide whether this node leads and whether its clock is right, publish.go
+// writes this node's records, and peers.go judges who is at the other end of a connection. It composes the
+// pure packages replica, trust, topology, observe and member.
 package node
 
 import (
@@ -21,7 +23,6 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
-	"strait.io/strait/clustermesh/gossip/observe"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/clustermesh/trust"
@@ -81,21 +82,12 @@ type Saved struct {
 // Node is a daemon's part in gossip. It is not safe for concurrent use. The result of an event is in
 // Actions; see Take.
 type Node struct {
-	cfg     Config
-	self    member.Peer // this life of the daemon
-	now     time.Time   // of the event that is handled
-	actions Actions
-
-	replica   *replica.Replica
-	trust     *trust.Store
-	contacts  *observe.Contacts
-	witness   observe.Witness
-	distances *observe.Distances
-	seeds     *member.Seeds
-	problems  problemBook
+	*core
+	*observer
+	*statements
+	replica *replica.Replica
 
 	loaded    bool                 // records were read from disk
-	everySeed bool                 // all seeds were reached in the last round
 	own       *clustermesh.Content // as published, without claims; nil before the first Publish
 	cluster   *clustermesh.Content // as published by this leader
 	clusterAt time.Time            // earliest time of the next write of the cluster's record
@@ -103,11 +95,9 @@ type Node struct {
 	behind    bool // this machine's clock is behind those of most
 
 	running  bool
-	started  time.Time // when it began to run
 	nextTick time.Time
 
-	view  clustermesh.State
-	stale bool // view is out of date
+	view clustermesh.State
 }
 
 // New returns a node that holds what an earlier life saved.
@@ -115,15 +105,10 @@ func New(cfg Config, saved Saved, now time.Time) *Node {
 	if cfg.Measure == nil {
 		cfg.Measure = func(work func()) time.Duration { work(); return 0 }
 	}
+	c := &core{cfg: cfg, now: now, problems: newProblemBook(), stale: true}
 	n := &Node{
-		cfg: cfg, now: now,
-		trust:     trust.New(cfg.Authority, cfg.Self),
-		contacts:  observe.NewContacts(cfg.Self),
-		distances: observe.NewDistances(saved.Distances, now),
-		seeds:     member.NewSeeds(cfg.Seeds, cfg.Bind, cfg.Advertise),
-		problems:  newProblemBook(),
-		loaded:    len(saved.Records) > 0,
-		stale:     true,
+		core: c, observer: newObserver(c, saved.Distances), statements: &statements{core: c, trust: trust.New(cfg.Authority, cfg.Self)},
+		loaded: len(saved.Records) > 0,
 	}
 	n.trust.CheckObjects(cfg.Objects)
 	// In nanoseconds, because two daemons of one name that start in the same millisecond must not
@@ -143,6 +128,7 @@ func New(cfg Config, saved Saved, now time.Time) *Node {
 		Ahead: func(o clustermesh.Origin, epoch uint64) time.Duration { return ahead(o, epoch, n.now) },
 	}, saved.Records)
 	n.trust.SetRecords(n.replica)
+	n.records = n.replica // of which it only reads
 	n.contacts.Pin(n.trust.Pinned)
 	n.trust.Restore(saved.Statement)
 	n.setQuotas()
@@ -152,9 +138,6 @@ func New(cfg Config, saved Saved, now time.Time) *Node {
 	n.contacts.Restore(n.witness.Silences())
 	return n
 }
-
-// Self returns this life of the daemon.
-func (n *Node) Self() member.Peer { return n.self }
 
 // State returns the records held and the contact with each node. The result is never changed
 // afterwards.
@@ -187,20 +170,8 @@ func (n *Node) Fresh() bool {
 	if n.replica.Synced() {
 		return true
 	}
-	return !n.knowsOthers() && n.seeds.Waiting() == ""
+	return !n.areKnown() && n.seeds.Waiting() == ""
 }
-
-func (n *Node) knowsOthers() bool {
-	for o := range n.replica.Records() {
-		if o.Node != "" && o != n.cfg.Self {
-			return true
-		}
-	}
-	return false
-}
-
-// Heard returns when each other node was last heard in this life of the daemon.
-func (n *Node) Heard() map[clustermesh.Origin]time.Time { return n.contacts.Heard() }
 
 // Entries returns all records, for a file.
 func (n *Node) Entries() []replica.Entry { return n.replica.Entries() }
@@ -212,9 +183,4 @@ func (n *Node) Trust() trust.Summary {
 		t.Sealed[e.Record.Origin] = len(e.Seal()) > 0
 	}
 	return t
-}
-
-// pause returns d, randomly varied by ±50 %, so that nodes do not act in step.
-func (n *Node) pause(d time.Duration) time.Duration {
-	return d/2 + time.Duration(n.cfg.Random.Int64N(int64(d)))
 }

@@ -30,8 +30,8 @@ type Shown struct {
 
 // Pins returns the clusters that are believed, nil if all are, and their generation. To verify what a peer
 // shows takes time, so that can be done before Meet.
-func (n *Node) Pins() (pins authority.Pins, generation uint64) {
-	return n.trust.Pins(), n.trust.Generation()
+func (s *statements) Pins() (pins authority.Pins, generation uint64) {
+	return s.trust.Pins(), s.trust.Generation()
 }
 
 // Session is one connection of a peer.
@@ -172,67 +172,67 @@ func (s *Session) Close(now time.Time) {
 }
 
 // Knows reports whether a peer has the key of a node of this cluster whose record is here.
-func (n *Node) Knows(p Peer, shown Shown) bool {
-	s := Session{node: n, peer: p, shown: shown}
-	return p.Origin.Cluster == n.cfg.Self.Cluster && n.trust.Pinned(p.Origin.Cluster) && n.trust.Proves(s.proof())
+func (s *statements) Knows(p Peer, shown Shown) bool {
+	proof := trust.Peer{Origin: p.Origin, Key: p.Key, Stated: shown.Stated}
+	return p.Origin.Cluster == s.cfg.Self.Cluster && s.trust.Pinned(p.Origin.Cluster) && s.trust.Proves(proof)
 }
 
 // Refused returns how many records were refused in this life of the daemon, by reason, and how many peers
 // that did not prove to be their nodes.
-func (n *Node) Refused() (records map[string]uint64, peers uint64) {
-	return n.trust.Refused(), n.trust.RefusedPeers()
+func (s *statements) Refused() (records map[string]uint64, peers uint64) {
+	return s.trust.Refused(), s.trust.RefusedPeers()
 }
 
 // impostor reports a peer that claims to be a node and does not prove it, one for each cluster.
-func (n *Node) impostor(p Peer, addr string) {
+func (c *core) impostor(p Peer, addr string) {
 	key := "impostor " + string(p.Origin.Cluster)
 	reported := trust.ImpostorProblem(p.Origin, addr)
-	if shown, any := n.problems.shown(key); any {
+	if shown, any := c.problems.shown(key); any {
 		reported = shown // one example at a time: each change is a line of the log
 	}
-	n.problem(key, reported, ProblemLife)
+	c.problem(key, reported, ProblemLife)
 }
 
 // WrongKey reports a host that opened a connection with a wrong gossip key. A few are named: strangers can
 // have many addresses.
-func (n *Node) WrongKey(addr string, now time.Time) {
-	n.now = now
-	if key := "key " + addr; n.problems.has(key) || n.problems.count("key ") < maxWrongKeys {
-		n.strange(key, wrongKeyProblem(addr))
+func (c *core) WrongKey(addr string, now time.Time) {
+	c.now = now
+	if key := "key " + addr; c.problems.has(key) || c.problems.count("key ") < maxWrongKeys {
+		c.strange(key, wrongKeyProblem(addr))
 	}
 }
 
 // NoUDP reports a peer that answers over TCP only.
-func (n *Node) NoUDP(peer string, now time.Time) {
-	n.now = now
-	n.strange("udp "+peer, udpProblem(peer))
+func (c *core) NoUDP(peer string, now time.Time) {
+	c.now = now
+	c.strange("udp "+peer, udpProblem(peer))
 }
 
 // refuse reports two clusters with the same name.
-func (n *Node) refuse(p member.Peer, owner, addr string) {
-	own := p.Origin.Cluster == n.cfg.Self.Cluster
+func (c *core) refuse(p member.Peer, owner, addr string) {
+	own := p.Origin.Cluster == c.cfg.Self.Cluster
 	problem := clusterProblem(p.Origin.Cluster, owner, p.UID, addr, own)
 	// Of several addresses, the first one is shown. An address that can be dialled is preferred to
 	// the host that a stream came from.
 	dialled := "cluster " + string(p.Origin.Cluster) + " " + p.UID
 	seen := "cluster stream " + string(p.Origin.Cluster) + " " + p.UID
 	key := dialled
-	if _, err := netip.ParseAddrPort(addr); err != nil && !n.problems.has(dialled) {
+	if _, err := netip.ParseAddrPort(addr); err != nil && !c.problems.has(dialled) {
 		key = seen
 	} else {
-		n.solved(seen)
+		c.solved(seen)
 	}
-	if shown, any := n.problems.shown(key); any {
+	if shown, any := c.problems.shown(key); any {
 		problem = shown
 	}
 	if own {
-		n.problem(key, problem, ProblemLife)
+		c.problem(key, problem, ProblemLife)
 		return
 	}
-	n.strange(key, problem)
+	c.strange(key, problem)
 }
 
 // twin reports another daemon with this node's name.
-func (n *Node) twin(addr string) {
-	n.problem("duplicate "+n.cfg.Self.String(), duplicateProblem(n.cfg.Self, n.cfg.Advertise.String(), addr), ProblemLife)
+func (c *core) twin(addr string) {
+	c.problem("duplicate "+c.cfg.Self.String(), duplicateProblem(c.cfg.Self, c.cfg.Advertise.String(), addr), ProblemLife)
 }

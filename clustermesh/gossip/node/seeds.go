@@ -13,10 +13,10 @@ import (
 )
 
 // SetSeeds replaces the seeds, each "host:port", and the hints.
-func (n *Node) SetSeeds(seeds []string, hints []netip.AddrPort) { n.seeds.Set(seeds, hints) }
+func (v *observer) SetSeeds(seeds []string, hints []netip.AddrPort) { v.seeds.Set(seeds, hints) }
 
 // Seeds returns the seeds to resolve now, and some hints.
-func (n *Node) Seeds() (seeds []string, hints []member.Target) { return n.seeds.Next(n.cfg.Random) }
+func (v *observer) Seeds() (seeds []string, hints []member.Target) { return v.seeds.Next(v.cfg.Random) }
 
 // Targets returns which addresses of seeds and known nodes to try now: those of nodes that are not
 // alive, and of neighbours that may not have heard of this node. Reached are the seeds that need no
@@ -43,7 +43,7 @@ func (n *Node) Targets(seeds []member.Target, now time.Time) (out []member.Targe
 		}
 	}
 	lost := map[clustermesh.ClusterName][]netip.AddrPort{}
-	for o, rec := range n.replica.Records() {
+	for o, rec := range n.records.Records() {
 		if alive[o] || rec.Content.Node == nil {
 			continue
 		}
@@ -57,29 +57,29 @@ func (n *Node) Targets(seeds []member.Target, now time.Time) (out []member.Targe
 }
 
 // Tried takes the result of asking a target who it is.
-func (n *Node) Tried(addr netip.AddrPort, peer member.Peer, believed bool, err error, now time.Time) {
-	n.now = now
+func (v *observer) Tried(addr netip.AddrPort, peer member.Peer, believed bool, err error, now time.Time) {
+	v.now = now
 	where := addr.String()
 	if errors.Is(err, member.ErrWrongKey) {
-		n.problem("key "+where, wrongKeyProblem(where), ProblemLife)
+		v.problem("key "+where, wrongKeyProblem(where), ProblemLife)
 	}
 	if err != nil {
 		return
 	}
-	n.solved("key " + where)
+	v.solved("key " + where)
 	switch {
 	case !believed:
-	case peer.ID == n.self.ID:
-		n.seeds.IsSelf(addr) // a seed that is this daemon, by another address
-	case peer.Origin == n.cfg.Self:
-		n.twin(where)
+	case peer.ID == v.self.ID:
+		v.seeds.IsSelf(addr) // a seed that is this daemon, by another address
+	case peer.Origin == v.cfg.Self:
+		v.twin(where)
 	}
 }
 
 // EndRound takes the results of a round of Targets. It reports the seeds that did not answer at any of their
 // addresses. A seed that was refused (wrong key, other cluster) has a Problem of its own.
-func (n *Node) EndRound(targets []member.Target, errs []error, reached map[string]bool, now time.Time) {
-	n.now = now
+func (v *observer) EndRound(targets []member.Target, errs []error, reached map[string]bool, now time.Time) {
+	v.now = now
 	for i, t := range targets {
 		if errs[i] == nil || errors.Is(errs[i], member.ErrWrongKey) || errors.Is(errs[i], member.ErrOtherCluster) {
 			reached[t.Seed] = true
@@ -87,24 +87,24 @@ func (n *Node) EndRound(targets []member.Target, errs []error, reached map[strin
 	}
 	for i, t := range targets {
 		if t.Seed != "" && !reached[t.Seed] {
-			n.seedFailed(t.Seed, errs[i])
+			v.seedFailed(t.Seed, errs[i])
 		}
 	}
-	n.everySeed = n.seeds.Every(reached)
+	v.everySeed = v.seeds.Every(reached)
 	for seed := range reached {
-		n.solved("seed " + seed)
+		v.solved("seed " + seed)
 	}
 }
 
 // SeedFailed reports a seed that could not be resolved.
-func (n *Node) SeedFailed(seed string, err error, now time.Time) {
-	n.now = now
-	n.seedFailed(seed, err)
+func (v *observer) SeedFailed(seed string, err error, now time.Time) {
+	v.now = now
+	v.seedFailed(seed, err)
 }
 
-func (n *Node) seedFailed(seed string, err error) {
-	n.problem("seed "+seed, seedProblem(seed, err, n.Alone()), ProblemLife)
+func (v *observer) seedFailed(seed string, err error) {
+	v.problem("seed "+seed, seedProblem(seed, err, v.Alone()), ProblemLife)
 }
 
 // Alone reports whether no other daemon is heard.
-func (n *Node) Alone() bool { return len(n.contacts.Alive()) == 0 }
+func (v *observer) Alone() bool { return len(v.contacts.Alive()) == 0 }

@@ -12,11 +12,17 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
+// statements are whom a node believes, and the statements about it and those that it issues.
+type statements struct {
+	*core
+	trust *trust.Store
+}
+
 // SetObjects sets what the cluster's objects list of its nodes.
-func (n *Node) SetObjects(objects authority.Objects) { n.trust.SetObjects(objects) }
+func (s *statements) SetObjects(objects authority.Objects) { s.trust.SetObjects(objects) }
 
 // Root returns the root of the cluster; nil while this machine does not have it.
-func (n *Node) Root() *authority.PrivateKey { return n.trust.Root() }
+func (s *statements) Root() *authority.PrivateKey { return s.trust.Root() }
 
 // SetRoot gives this machine the root of its cluster, or another one, or takes it away with nil. With it,
 // the machine signs at once. What was signed before stays in force.
@@ -42,19 +48,19 @@ func (n *Node) renew() {
 }
 
 // Statement returns the signed statement to show to peers; nil if there is none.
-func (n *Node) Statement(now time.Time) []byte {
-	signed, err := n.trust.Statement(now)
+func (s *statements) Statement(now time.Time) []byte {
+	signed, err := s.trust.Statement(now)
 	if err != nil {
-		n.log(Error, "cannot show who this node is", "error", err)
+		s.log(Error, "cannot show who this node is", "error", err)
 	}
 	return signed
 }
 
 // seal is replica.Config.Seal.
-func (n *Node) seal(e replica.Entry) []byte {
-	seal, err := n.trust.Seal(e, n.now)
+func (s *statements) seal(e replica.Entry) []byte {
+	seal, err := s.trust.Seal(e, s.now)
 	if err != nil {
-		n.log(Error, "cannot sign a record", "record", e.Record.Origin, "error", err)
+		s.log(Error, "cannot sign a record", "record", e.Record.Origin, "error", err)
 	}
 	return seal
 }
@@ -129,51 +135,51 @@ const askGrace = 5 * time.Second
 
 // ReportStatement reports why there is no statement as wanted; nothing if err is nil. Of a signer whose
 // clock is ahead, checkSigner has reported. Began is when this node began to ask.
-func (n *Node) ReportStatement(err error, began, now time.Time) {
-	n.now = now
+func (s *statements) ReportStatement(err error, began, now time.Time) {
+	s.now = now
 	if err == nil || errors.Is(err, trust.ErrSignerAhead) {
-		n.solved("statement")
+		s.solved("statement")
 		return
 	}
 	if now.Sub(began) < askGrace {
 		return
 	}
 	p := clustermesh.Problem{
-		Code: problem.StatementMissing, Object: "node " + n.cfg.Self.String(),
+		Code: problem.StatementMissing, Object: "node " + s.cfg.Self.String(),
 		Message: fmt.Sprintf("its cluster states nothing about it, so nobody believes what it says: %v", err),
 		Try:     "look at strait status on that machine",
 	}
 	if errors.Is(err, ErrNoSigners) {
 		p.Try = "start straitd on a machine with authority.rootFile; in Kubernetes, look at the Deployment strait-leader"
 	}
-	if n.trust.Lax() {
+	if s.trust.Lax() {
 		p.Warning = true
 		p.Message = fmt.Sprintf("its cluster states nothing about it, so clusters with pins do not believe what it says: %v", err)
 	}
-	if n.trust.Current().Bytes != nil {
+	if s.trust.Current().Bytes != nil {
 		p.Warning = true
 		p.Message = fmt.Sprintf("the statement about it is not renewed, and what it said stays in force: %v", err)
 	}
-	n.problem("statement", p, 0)
+	s.problem("statement", p, 0)
 }
 
 // Known returns what to compare a wanted statement about a node of this cluster with.
-func (n *Node) Known(want authority.Statement, objects authority.Objects, now time.Time) authority.Known {
-	return n.trust.Known(want, objects, now)
+func (s *statements) Known(want authority.Statement, objects authority.Objects, now time.Time) authority.Known {
+	return s.trust.Known(want, objects, now)
 }
 
 // LatestSerial returns the highest serial seen for a node, including that of the statement that it shows.
-func (n *Node) LatestSerial(o clustermesh.Origin, shown []byte, now time.Time) uint64 {
-	return n.trust.LatestSerial(o, shown, now)
+func (s *statements) LatestSerial(o clustermesh.Origin, shown []byte, now time.Time) uint64 {
+	return s.trust.LatestSerial(o, shown, now)
 }
 
 // Revokes reports whether a cluster has revoked a key.
-func (n *Node) Revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {
-	return n.trust.Revokes(c, k)
+func (s *statements) Revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {
+	return s.trust.Revokes(c, k)
 }
 
 // AddIssued notes a statement that this machine issued to another one.
-func (n *Node) AddIssued(s authority.Statement) { n.trust.AddIssued(s) }
+func (s *statements) AddIssued(issued authority.Statement) { s.trust.AddIssued(issued) }
 
 // maxRefusedRequests bounds the nodes that are named because they were refused a statement. Anyone who has
 // the gossip key can ask about any. maxWithheld bounds the parts that were not stated and are shown.
@@ -183,13 +189,13 @@ const (
 )
 
 // ReportRefusedRequest reports a node that asked for a statement and was refused.
-func (n *Node) ReportRefusedRequest(about clustermesh.Origin, cause error, now time.Time) {
-	n.now = now
+func (s *statements) ReportRefusedRequest(about clustermesh.Origin, cause error, now time.Time) {
+	s.now = now
 	key := "unstated " + about.String()
-	if !n.problems.has(key) && n.problems.count("unstated ") >= maxRefusedRequests {
+	if !s.problems.has(key) && s.problems.count("unstated ") >= maxRefusedRequests {
 		return
 	}
-	n.strange(key, clustermesh.Problem{
+	s.strange(key, clustermesh.Problem{
 		Code: problem.StatementMissing, Object: "node " + about.String(), Warning: true,
 		Message: fmt.Sprintf("it asks this machine for a statement, and is refused: %v", cause),
 		Try:     "nothing to do if it is none of this cluster's machines",
@@ -197,15 +203,15 @@ func (n *Node) ReportRefusedRequest(about clustermesh.Origin, cause error, now t
 }
 
 // ReportWithheld reports what this machine did not state of another node, until that asks again.
-func (n *Node) ReportWithheld(about clustermesh.Origin, withheld []clustermesh.Problem, now time.Time) {
-	n.now = now
+func (s *statements) ReportWithheld(about clustermesh.Origin, withheld []clustermesh.Problem, now time.Time) {
+	s.now = now
 	key := func(i int) string { return fmt.Sprintf("claim of %s %d", about, i) }
 	for i, p := range withheld {
-		if n.problems.has(key(i)) || n.problems.count("claim of ") < maxWithheld {
-			n.problem(key(i), p, trust.Lacking+ProblemLife)
+		if s.problems.has(key(i)) || s.problems.count("claim of ") < maxWithheld {
+			s.problem(key(i), p, trust.Lacking+ProblemLife)
 		}
 	}
-	for i := len(withheld); n.problems.has(key(i)); i++ {
-		n.solved(key(i))
+	for i := len(withheld); s.problems.has(key(i)); i++ {
+		s.solved(key(i))
 	}
 }

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/observe"
+)
+
+// observer is what a node sees of other daemons: who is there and where, whom to probe or to ask, how far
+// away they are, and where to look for more.
+type observer struct {
+	*core
+	contacts  *observe.Contacts
+	witness   observe.Witness
+	distances *observe.Distances
+	seeds     *member.Seeds
+	records   records
+	everySeed bool // all seeds were reached in the last round
+}
+
+// records are those that a node has.
+type records interface {
+	Record(clustermesh.Origin) (clustermesh.Record, bool)
+	Records() map[clustermesh.Origin]clustermesh.Record
+}
+
+func newObserver(c *core, distances map[clustermesh.ClusterName]uint32) *observer {
+	return &observer{
+		core: c, contacts: observe.NewContacts(c.cfg.Self), distances: observe.NewDistances(distances, c.now),
+		seeds: member.NewSeeds(c.cfg.Seeds, c.cfg.Bind, c.cfg.Advertise),
+	}
+}
+
+// Heard returns when each other node was last heard in this life of the daemon.
+func (v *observer) Heard() map[clustermesh.Origin]time.Time { return v.contacts.Heard() }
+
+// areKnown reports whether other nodes are known, heard or not.
+func (v *observer) areKnown() bool {
+	for o := range v.records.Records() {
+		if o.Node != "" && o != v.cfg.Self {
+			return true
+		}
+	}
+	return false
+}
+
+// knowMembers tells the room which nodes have records here, or are listed by their clusters.
+func (v *observer) knowMembers() {
+	known := map[clustermesh.Origin]bool{v.cfg.Self: true}
+	for o, r := range v.records.Records() {
+		if o.Node != "" {
+			known[o] = true
+		}
+		for _, name := range r.Content.Nodes {
+			known[clustermesh.Origin{Cluster: o.Cluster, Node: name}] = true
+		}
+	}
+	v.cfg.Room.Know(known)
+}
+
+// alive notes a sign of life of a node.
+func (v *observer) alive(o clustermesh.Origin, note func(now time.Time)) {
+	before := v.contacts.Contact(o)
+	note(v.now)
+	if v.contacts.Contact(o) != before {
+		v.touch()
+		v.actions.Beat = true // the leader may have to give way
+	}
+}
+
+// Probe is a machine to probe, at all its addresses.
+type Probe struct {
+	Node  clustermesh.Origin
+	Addrs []netip.AddrPort
+}
+
+// Probes returns the probes that are due. Probed takes the result of each.
+func (v *observer) Probes(now time.Time) (out []Probe) {
+	if now.Sub(v.started) <= startGrace {
+		return nil
+	}
+	records := v.records.Records()
+	for _, o := range v.contacts.Due(records, now) {
+		out = append(out, Probe{o, v.contacts.ProbeAddrs(o, records[o])})
+	}
+	return out
+}
+
+// Place is a node, and where to dial it.
+type Place struct {
+	Node clustermesh.Origin
+	At   netip.AddrPort
+}
+
+// Unmet returns the members to ask who they are, because they have not proven that they are there. Asked
+// takes the result of each.
+func (v *observer) Unmet(now time.Time) (out []Place) {
+	for _, o := range v.contacts.Unmet(now) {
+		out = append(out, Place{o, v.Addr(o, now)})
+	}
+	return out
+}
+
+// Asked takes the result of asking a member who it is: whether it has proven to be that node. Stopped is
+// true if the daemon ends, so that the result means nothing.
+func (v *observer) Asked(p Place, proven, stopped bool, now time.Time) {
+	v.now = now
+	if !proven && !stopped {
+		v.dialled(p.Node, p.At, false)
+	}
+	v.contacts.Asked(p.Node, now, v.cfg.Random)
+}
+
+// Addr returns where to dial a node.
+func (v *observer) Addr(o clustermesh.Origin, now time.Time) netip.AddrPort {
+	r, _ := v.records.Record(o)
+	return v.contacts.Place(o, r, now)
+}
+
+// Missed notes that a node did not prove who it is where it was dialled.
+func (v *observer) Missed(o clustermesh.Origin, at netip.AddrPort, now time.Time) {
+	v.now = now
+	v.dialled(o, at, false)
+}
+
+// dialled notes whether a node proved who it is where it was dialled.
+func (v *observer) dialled(o clustermesh.Origin, at netip.AddrPort, proven bool) {
+	r, _ := v.records.Record(o)
+	if v.contacts.Dialled(o, r, at, proven, v.now) {
+		v.touch()
+	}
+}
+
+// isAt reports whether a node is at an address, as more than memberlist reports.
+func (v *observer) isAt(o clustermesh.Origin, at netip.Addr) bool {
+	r, _ := v.records.Record(o)
+	return v.contacts.Trusted(o, r, at)
+}
+
+// Pinged notes how long another cluster's node took to answer.
+func (v *observer) Pinged(m member.ID, at netip.Addr, rtt time.Duration, now time.Time) {
+	if m.Origin.Cluster != v.cfg.Self.Cluster && v.isAt(m.Origin, at) {
+		v.distances.Ping(m.Origin, rtt, now)
+	}
+}
+
+// measure looks at the distances of clusters.
+func (v *observer) measure() {
+	others := slices.DeleteFunc(v.contacts.Alive(), func(o clustermesh.Origin) bool { return o.Cluster == v.cfg.Self.Cluster })
+	if !v.distances.Update(others, v.now) {
+		return
+	}
+	v.actions.Distances = v.distances.Steps()
+	v.log(Info, "the distances of clusters changed", "steps", v.actions.Distances)
+	v.actions.Changed = true
+}
+
+// RTTs returns the round-trip times of other clusters' nodes, the shortest of the last pings.
+func (v *observer) RTTs() map[clustermesh.Origin]time.Duration { return v.distances.RTTs() }
+
+// Distances returns how far away clusters are that are not among the nearest, in steps; see
+// observe.Distances.
+func (v *observer) Distances() map[clustermesh.ClusterName]uint32 { return v.distances.Steps() }
+
+// Contacts returns how this node sees the others. It changes with each event.
+func (v *observer) Contacts() *observe.Contacts { return v.contacts }
