@@ -103,8 +103,8 @@ func (w *network) run(d time.Duration) {
 			if n == nil {
 				continue
 			}
-			for key, s := range w.sessions { // heartbeats
-				if key[0] == o && w.nodes[key[1]] != nil {
+			for _, p := range w.order { // heartbeats
+				if s := w.sessions[[2]clustermesh.Origin{o, p}]; s != nil && w.nodes[p] != nil {
 					s.Receive(nil, w.now)
 				}
 			}
@@ -124,8 +124,8 @@ func (w *network) run(d time.Duration) {
 // stop ends a machine.
 func (w *network) stop(o clustermesh.Origin) {
 	delete(w.nodes, o)
-	for key, s := range w.sessions {
-		if key[1] == o && w.nodes[key[0]] != nil {
+	for _, p := range w.order {
+		if s := w.sessions[[2]clustermesh.Origin{p, o}]; s != nil && w.nodes[p] != nil {
 			s.Close(w.now)
 		}
 	}
