@@ -16,7 +16,7 @@ import (
 
 // Admit returns the part of a record that its origin may write, or false and the Problem if the whole
 // record is refused; see replica.Config.Admit.
-func (s *Store) Admit(by replica.Peer, e replica.Entry, now time.Time) (clustermesh.Record, clustermesh.Problem, bool) {
+func (s *verifier) Admit(by replica.Peer, e replica.Entry, now time.Time) (clustermesh.Record, clustermesh.Problem, bool) {
 	o := e.Record.Origin
 	if s.pins == nil {
 		if err := s.room(o); err != nil {
@@ -45,7 +45,7 @@ func (s *Store) Admit(by replica.Peer, e replica.Entry, now time.Time) (clusterm
 
 // Stale reports whether all records must be admitted again, and expects that this is done: since they
 // were, keys were revoked, statements were withdrawn, or addresses of this cluster's machines changed.
-func (s *Store) Stale(now time.Time) bool {
+func (s *verifier) Stale(now time.Time) bool {
 	revoked, withdrawn := s.updateRevoked(), s.updateVoid(now)
 	stale := revoked || withdrawn || s.stale
 	s.stale = false
@@ -57,7 +57,7 @@ func (s *Store) Stale(now time.Time) bool {
 const maxClusters = 500
 
 // room returns an error if another record of an origin would be one too many.
-func (s *Store) room(o clustermesh.Origin) error {
+func (s *verifier) room(o clustermesh.Origin) error {
 	if _, known := s.records.Record(o); known {
 		return nil
 	}
@@ -85,7 +85,7 @@ var (
 
 // verify returns the statement about the node that wrote a record, if the record's seal is right. Again
 // is true for a record that was admitted before.
-func (s *Store) verify(e replica.Entry, again bool, now time.Time) (authority.Statement, error) {
+func (s *verifier) verify(e replica.Entry, again bool, now time.Time) (authority.Statement, error) {
 	o := e.Record.Origin
 	raw, err := e.Bytes()
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) verify(e replica.Entry, again bool, now time.Time) (authority.St
 }
 
 // bound makes room in verified. What is known of a node whose record is here is not forgotten.
-func (s *Store) bound() {
+func (s *verifier) bound() {
 	if len(s.verified) < maxVerified {
 		return
 	}

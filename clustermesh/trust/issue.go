@@ -7,16 +7,31 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
+// issuer is what a machine with the root states of the nodes of its cluster, and what its leader withdraws.
+type issuer struct {
+	*verifier
+	*credentials
+	// checks is true if statements are compared with the objects of the cluster; objects are nil while
+	// they are unknown. Issued is what this machine signed last for each node that asked.
+	checks  bool
+	objects *authority.Objects
+	issued  map[clustermesh.Origin]authority.Statement
+	// withdrawals is what this node withdraws as the leader, and next the first of the cluster's nodes to
+	// review.
+	withdrawals []clustermesh.Withdrawal
+	next        int
+}
+
 // CheckObjects sets whether this machine states of itself only what the objects of its cluster allow,
 // and nothing before the first SetObjects.
-func (s *Store) CheckObjects(checks bool) { s.checks = checks }
+func (s *issuer) CheckObjects(checks bool) { s.checks = checks }
 
 // SetObjects sets what the cluster's objects list of its nodes. It must not be changed afterwards.
-func (s *Store) SetObjects(objects authority.Objects) { s.objects = &objects }
+func (s *issuer) SetObjects(objects authority.Objects) { s.objects = &objects }
 
 // certify returns the part of what this node wants to be stated that its cluster's objects, and what was
 // stated of others, allow. Known is false while it cannot be told.
-func (s *Store) certify(now time.Time) (stated authority.Statement, withheld []clustermesh.Problem, known bool) {
+func (s *issuer) certify(now time.Time) (stated authority.Statement, withheld []clustermesh.Problem, known bool) {
 	switch {
 	case !s.checks || s.listed == nil: // there is nothing to compare with
 		return s.wanted.Signed(now), nil, true
@@ -33,7 +48,7 @@ func (s *Store) certify(now time.Time) (stated authority.Statement, withheld []c
 }
 
 // outdated reports whether the statement about this node differs from what its root would state now.
-func (s *Store) outdated(now time.Time) bool {
+func (s *issuer) outdated(now time.Time) bool {
 	if s.cfg.Root == nil || s.current.Bytes == nil {
 		return false
 	}
@@ -42,7 +57,7 @@ func (s *Store) outdated(now time.Time) bool {
 }
 
 // Known returns what this machine knows when it issues a statement about a node of its cluster.
-func (s *Store) Known(want authority.Statement, objects authority.Objects, now time.Time) authority.Known {
+func (s *issuer) Known(want authority.Statement, objects authority.Objects, now time.Time) authority.Known {
 	k := authority.Known{Pins: s.listed, ClusterSetIPs: s.cfg.Ranges, ClusterIPs: objects.ClusterIPs}
 	listed := make(map[clustermesh.NodeName]bool, len(objects.Nodes))
 	for _, h := range objects.Nodes {
@@ -73,7 +88,7 @@ func (s *Store) Known(want authority.Statement, objects authority.Objects, now t
 
 // inForce returns the last statement about a node of this cluster that is known; zero if there is none, or it
 // was withdrawn. One that this machine issued counts before its node shows it.
-func (s *Store) inForce(o clustermesh.Origin, now time.Time) authority.Statement {
+func (s *issuer) inForce(o clustermesh.Origin, now time.Time) authority.Statement {
 	if o == s.self && s.current.Bytes != nil {
 		return s.current.Statement
 	}
@@ -89,7 +104,7 @@ func (s *Store) inForce(o clustermesh.Origin, now time.Time) authority.Statement
 
 // LatestSerial returns the highest serial seen for a node, including that of a statement which the node
 // shows and another signer issued.
-func (s *Store) LatestSerial(o clustermesh.Origin, shown []byte, now time.Time) uint64 {
+func (s *credentials) LatestSerial(o clustermesh.Origin, shown []byte, now time.Time) uint64 {
 	latest := s.latest(o, now)
 	if stated, err := authority.OpenStatement(shown, s.listed); err == nil && stated.Origin() == o {
 		latest = max(latest, stated.Serial)
@@ -98,7 +113,7 @@ func (s *Store) LatestSerial(o clustermesh.Origin, shown []byte, now time.Time) 
 }
 
 // AddIssued notes a statement that this machine issued to another one.
-func (s *Store) AddIssued(stated authority.Statement) {
+func (s *issuer) AddIssued(stated authority.Statement) {
 	if len(s.issued) >= maxVerified {
 		clear(s.issued)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // addMachines notes the addresses that a node of this cluster has by a statement.
-func (s *Store) addMachines(stated authority.Statement) {
+func (s *verifier) addMachines(stated authority.Statement) {
 	if stated.Cluster != s.self.Cluster {
 		return
 	}
@@ -38,7 +38,7 @@ func (s *Store) UpdateMachines() {
 
 // isOurs reports whether an address can be that of a machine of this cluster, so that it belongs to no pod
 // of another one. What a node claims outside the pinned ranges takes nothing from others.
-func (s *Store) isOurs(a netip.Addr) bool {
+func (s *verifier) isOurs(a netip.Addr) bool {
 	contains := func(p netip.Prefix) bool { return p.Contains(a) }
 	for c, p := range s.pins {
 		if c != s.self.Cluster && slices.ContainsFunc(p.Pods, contains) {

@@ -19,23 +19,23 @@ type Peer struct {
 
 // Belief returns how far a peer counts as the node that it claims to be. It proves that by what it shows,
 // or by the key that is stated with the node's record.
-func (s *Store) Belief(p Peer) authority.Belief {
+func (s *verifier) Belief(p Peer) authority.Belief {
 	record, _ := s.records.Record(p.Origin)
 	return s.pins.Believe(p.Origin, s.Proves(p), record.Content.Node)
 }
 
 // Proves reports whether a peer has its node's key, and the key was not revoked.
-func (s *Store) Proves(p Peer) bool {
+func (s *verifier) Proves(p Peer) bool {
 	known, recorded := s.verified[p.Origin]
 	proven := p.Stated || recorded && known.Key == p.Key || p.Origin == s.self && p.Key == s.cfg.Node.Public()
 	return proven && !s.Revokes(p.Origin.Cluster, p.Key)
 }
 
 // RefusePeer counts a peer that claims to be a node and does not prove it.
-func (s *Store) RefusePeer() { s.impostors++ }
+func (s *verifier) RefusePeer() { s.impostors++ }
 
 // RefusedPeers returns how many peers were refused in this life of the daemon.
-func (s *Store) RefusedPeers() uint64 { return s.impostors }
+func (s *verifier) RefusedPeers() uint64 { return s.impostors }
 
 // ImpostorProblem returns the Problem of a peer that claims to be a node and does not prove it.
 func ImpostorProblem(o clustermesh.Origin, addr string) clustermesh.Problem {

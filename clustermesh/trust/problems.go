@@ -12,7 +12,9 @@ import (
 
 // OwnProblems returns what other clusters ignore of this node, and what its own cluster does not state
 // of it.
-func (s *Store) OwnProblems() []clustermesh.Problem { return slices.Concat(s.ignored, s.withheld) }
+func (s *credentials) OwnProblems() []clustermesh.Problem {
+	return slices.Concat(s.ignored, s.withheld)
+}
 
 // Problems returns the Problems of nodes and clusters that are believed: keys that two nodes have, UIDs
 // that differ, and statements that were not renewed in time, or are to be withdrawn. Each is true now,
@@ -22,7 +24,7 @@ func (s *Store) Problems(alive []clustermesh.Origin, records map[clustermesh.Ori
 }
 
 // KeyRevoked returns a Problem if the key of this machine was revoked.
-func (s *Store) KeyRevoked() (p clustermesh.Problem, revoked bool) {
+func (s *credentials) KeyRevoked() (p clustermesh.Problem, revoked bool) {
 	if s.pins == nil || !s.Revokes(s.self.Cluster, s.cfg.Node.Public()) {
 		return clustermesh.Problem{}, false
 	}
@@ -72,7 +74,7 @@ func (s *Store) sharedKeys() (out []clustermesh.Problem) {
 
 // late returns a Problem for each cluster with nodes that are heard and whose statements should have
 // been renewed.
-func (s *Store) late(alive []clustermesh.Origin, now time.Time) (out []clustermesh.Problem) {
+func (s *verifier) late(alive []clustermesh.Origin, now time.Time) (out []clustermesh.Problem) {
 	first, more := map[clustermesh.ClusterName]Signed{}, map[clustermesh.ClusterName]int{}
 	for _, o := range alive {
 		if v, known := s.verified[o]; known && v.Age(now) >= authority.Late {
@@ -104,7 +106,7 @@ func (s *Store) late(alive []clustermesh.Origin, now time.Time) (out []clusterme
 
 // unrenewed returns a Problem for each node whose statement this leader withdraws soon, and that has not
 // asked for another one.
-func (s *Store) unrenewed(now time.Time) (out []clustermesh.Problem) {
+func (s *issuer) unrenewed(now time.Time) (out []clustermesh.Problem) {
 	for _, w := range s.withdrawals {
 		o := clustermesh.Origin{Cluster: s.self.Cluster, Node: w.Node}
 		if w.InForce(now) || s.verified[o].Serial >= w.Below || len(out) == maxUnrenewed {

@@ -29,7 +29,7 @@ const exampleLife = 5 * time.Minute
 
 // Refuse counts a refused record, and returns the Problem, which is the same for all records of a
 // cluster that are refused for one reason.
-func (s *Store) Refuse(o clustermesh.Origin, by replica.Peer, cause error, now time.Time) clustermesh.Problem {
+func (s *verifier) Refuse(o clustermesh.Origin, by replica.Peer, cause error, now time.Time) clustermesh.Problem {
 	if by == (replica.Peer{}) { // it was admitted before
 		by = o
 	}
@@ -67,7 +67,7 @@ func (s *Store) Refuse(o clustermesh.Origin, by replica.Peer, cause error, now t
 const maxRefusals = 256
 
 // forget drops examples that are not shown any more.
-func (s *Store) forget(now time.Time) {
+func (s *verifier) forget(now time.Time) {
 	maps.DeleteFunc(s.refusals, func(_ refusal, x example) bool { return now.Sub(x.since) > exampleLife })
 }
 
@@ -120,7 +120,7 @@ var reasons = []struct {
 }
 
 // Refused returns how many records were refused in this life of the daemon, by reason.
-func (s *Store) Refused() map[string]uint64 { return maps.Clone(s.refused) }
+func (s *verifier) Refused() map[string]uint64 { return maps.Clone(s.refused) }
 
 // Refuses reports whether any record was refused lately.
-func (s *Store) Refuses() bool { return len(s.refusals) > 0 }
+func (s *verifier) Refuses() bool { return len(s.refusals) > 0 }

@@ -13,7 +13,7 @@ var ErrRevoked = errors.New("the key was revoked")
 
 // revokedKeys returns the fingerprints of a cluster's revoked keys: by its pin here, and by its own
 // record.
-func (s *Store) revokedKeys(c clustermesh.ClusterName) []string {
+func (s *verifier) revokedKeys(c clustermesh.ClusterName) []string {
 	own, _ := s.records.Record(clustermesh.Origin{Cluster: c})
 	if len(s.pins[c].Revoked) == 0 {
 		return own.Content.Revoked
@@ -22,13 +22,13 @@ func (s *Store) revokedKeys(c clustermesh.ClusterName) []string {
 }
 
 // Revokes reports whether a cluster has revoked a key.
-func (s *Store) Revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {
+func (s *verifier) Revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {
 	revoked := s.revokedKeys(c)
 	return len(revoked) > 0 && slices.Contains(revoked, k.Fingerprint())
 }
 
 // updateRevoked reports whether keys were revoked, or are not any more, since it was called last.
-func (s *Store) updateRevoked() (changed bool) {
+func (s *verifier) updateRevoked() (changed bool) {
 	for c := range s.pins {
 		now := s.revokedKeys(c)
 		if !slices.Equal(now, s.revoked[c]) {

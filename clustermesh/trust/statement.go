@@ -21,12 +21,26 @@ type Signed struct {
 	At time.Time
 }
 
+// credentials are the statement about this node, and what it needs to get another one.
+type credentials struct {
+	*verifier
+	// current is the statement about this node; wanted is what it should contain, and requested what was
+	// asked for when it was issued.
+	current           Signed
+	wanted, requested authority.Statement
+	bare              []byte // the statement to show before there is another one; see Statement
+	former            uint64 // the serial of the statement in an earlier life
+	// ignored is what other clusters leave out of this node's record. Withheld is what its cluster did not
+	// state of it.
+	ignored, withheld []clustermesh.Problem
+}
+
 // Root returns the root of this node's cluster; nil while this machine does not have it.
-func (s *Store) Root() *authority.PrivateKey { return s.cfg.Root }
+func (s *credentials) Root() *authority.PrivateKey { return s.cfg.Root }
 
 // SetRoot gives this machine the root, or takes it away. The statement about this node stays in force,
 // and another one is not requested while it contains what the node wants.
-func (s *Store) SetRoot(root *authority.PrivateKey) {
+func (s *credentials) SetRoot(root *authority.PrivateKey) {
 	s.cfg.Root, s.bare = root, nil
 	if root == nil && s.current.Bytes != nil && s.current.Fulfils(s.wanted) {
 		s.requested = s.wanted
@@ -35,17 +49,17 @@ func (s *Store) SetRoot(root *authority.PrivateKey) {
 
 // Follower reports whether this machine asks others for the statement about itself: it knows who has the
 // root, and does not have it now. It then never leads.
-func (s *Store) Follower() bool { return s.cfg.Root == nil && s.listed != nil }
+func (s *credentials) Follower() bool { return s.cfg.Root == nil && s.listed != nil }
 
 // Current returns the statement about this node.
-func (s *Store) Current() Signed { return s.current }
+func (s *credentials) Current() Signed { return s.current }
 
 // Wanted returns what a statement about this node should contain, without times.
-func (s *Store) Wanted() authority.Statement { return s.wanted }
+func (s *credentials) Wanted() authority.Statement { return s.wanted }
 
 // Statement returns the signed statement to show to peers; nil if there is none. Until this node has
 // published anything, a machine with the root states its key alone.
-func (s *Store) Statement(now time.Time) ([]byte, error) {
+func (s *credentials) Statement(now time.Time) ([]byte, error) {
 	if s.current.Bytes != nil || s.cfg.Root == nil {
 		return s.current.Bytes, nil
 	}
@@ -83,14 +97,14 @@ func (s *Store) Seal(e replica.Entry, now time.Time) (seal []byte, err error) {
 
 // OwnRecord is replica.Config.Own: whether this node proves its WireGuard key is known before any statement
 // contains it.
-func (s *Store) OwnRecord(r clustermesh.Record) clustermesh.Record {
+func (s *credentials) OwnRecord(r clustermesh.Record) clustermesh.Record {
 	r.KeyProven = s.pins != nil && s.wanted.KeyProven && r.Content.Node != nil && r.Content.Node.PublicKey == s.wanted.WireGuard
 	return r
 }
 
 // CheckOwn notes what other clusters leave out of this node's record, if they pinned the ranges that
 // this cluster has by its own pin.
-func (s *Store) CheckOwn(r clustermesh.Record) {
+func (s *credentials) CheckOwn(r clustermesh.Record) {
 	s.ignored = nil
 	pin, pinned := s.pins[s.self.Cluster]
 	if !pinned || len(pin.Pods) == 0 {
@@ -105,7 +119,7 @@ func (s *Store) CheckOwn(r clustermesh.Record) {
 }
 
 // describe returns what a statement about this node should contain, without times.
-func (s *Store) describe(n *clustermesh.Node) authority.Statement {
+func (s *credentials) describe(n *clustermesh.Node) authority.Statement {
 	want := authority.Statement{Cluster: s.self.Cluster, Node: s.self.Node, Key: s.cfg.Node.Public()}
 	if n == nil {
 		return want
@@ -155,23 +169,23 @@ func (s *Store) NeedsRenewal(now time.Time) bool {
 
 // due reports whether the statement about this machine, which has the root, is old, or was signed by
 // another root.
-func (s *Store) due(now time.Time) bool {
+func (s *credentials) due(now time.Time) bool {
 	return s.cfg.Root != nil && s.current.Bytes != nil && (s.old(now, authority.Renewal) || s.current.Root != s.cfg.Root.Public())
 }
 
-func (s *Store) old(now time.Time, limit time.Duration) bool {
+func (s *credentials) old(now time.Time, limit time.Duration) bool {
 	age := now.Round(0).Sub(s.current.At.Round(0)) // not by the monotonic clock, which stops while a machine sleeps
 	return age > limit || age < -time.Minute
 }
 
 // superseded reports whether others do not believe this node under the statement about it, because they
 // know a later one: another daemon with this name has it. Or its cluster withdraws it.
-func (s *Store) superseded(now time.Time) bool {
+func (s *credentials) superseded(now time.Time) bool {
 	return s.current.Bytes != nil && s.current.Older(s.verified[s.self].latest, now) || s.isRecalled(now)
 }
 
 // latest returns the highest serial that is known of statements about a node.
-func (s *Store) latest(o clustermesh.Origin, now time.Time) uint64 {
+func (s *credentials) latest(o clustermesh.Origin, now time.Time) uint64 {
 	latest := max(s.verified[o].Serial, s.verified[o].latest.Serial)
 	if o == s.self {
 		latest = max(latest, s.current.Serial, s.former)
@@ -192,7 +206,7 @@ const (
 )
 
 // Requests reports whether this machine should ask for a statement about itself, which contains Wanted.
-func (s *Store) Requests(now time.Time) bool {
+func (s *credentials) Requests(now time.Time) bool {
 	if !s.Follower() || s.wanted.Node == "" {
 		return false // nothing was published yet
 	}
@@ -220,7 +234,7 @@ var (
 // Adopt puts a statement about this node in force, which another machine signed when it was asked for
 // one; withheld is what that did not state. It returns an error, and changes nothing, if others would
 // not believe the statement, and believe the current one.
-func (s *Store) Adopt(next Signed, requested authority.Statement, withheld []clustermesh.Problem) error {
+func (s *credentials) Adopt(next Signed, requested authority.Statement, withheld []clustermesh.Problem) error {
 	if err := s.better(next.Statement, next.At); err != nil {
 		return err
 	}
@@ -230,7 +244,7 @@ func (s *Store) Adopt(next Signed, requested authority.Statement, withheld []clu
 
 // better returns an error if the current statement about this node is better than another one, which
 // others would not believe. It returns nil if the current one has expired or is not valid yet.
-func (s *Store) better(next authority.Statement, now time.Time) error {
+func (s *credentials) better(next authority.Statement, now time.Time) error {
 	have := s.current
 	if age := have.Age(now); have.Bytes == nil || age == authority.Early || age == authority.Expired {
 		return nil
@@ -245,7 +259,7 @@ func (s *Store) better(next authority.Statement, now time.Time) error {
 }
 
 // Restore takes the statement that was saved, if it is about this node and its key.
-func (s *Store) Restore(signed []byte) {
+func (s *credentials) Restore(signed []byte) {
 	saved, err := authority.OpenStatement(signed, s.listed)
 	if err == nil && s.Follower() && saved.Origin() == s.self && saved.Key == s.cfg.Node.Public() && saved.Serial >= s.current.Serial {
 		s.current = Signed{Statement: saved, Bytes: signed}
@@ -254,7 +268,7 @@ func (s *Store) Restore(signed []byte) {
 
 // RestoreSealed takes the statement in the seal of this node's own record, as it was saved. A machine
 // that had the root in its last life has saved no other.
-func (s *Store) RestoreSealed(e replica.Entry) {
+func (s *credentials) RestoreSealed(e replica.Entry) {
 	raw, err := e.Bytes()
 	if err != nil {
 		return

@@ -7,6 +7,10 @@
 // the statements that a node with the root issues and withdraws, and Problems. It verifies with package
 // authority, which keeps nothing. It must not know sockets, files, clocks or which nodes are members,
 // and nothing leads from it to package gossip.
+//
+// A Store has three parts: verifier decides about others (admit.go, refuse.go, peer.go, revoke.go,
+// machines.go), credentials keep the statement about this node (statement.go), and issuer states and
+// withdraws what is true of the other nodes of the cluster (issue.go, withdraw.go).
 package trust
 
 import (
@@ -61,6 +65,13 @@ func (none) Count(clustermesh.ClusterName) (replica.Count, int)   { return repli
 
 // Store is what one node trusts, and what others trust it by. It is not safe for concurrent use.
 type Store struct {
+	*verifier
+	*credentials
+	*issuer
+}
+
+// verifier decides about the records and connections of others.
+type verifier struct {
 	cfg  Config
 	self clustermesh.Origin
 	// pins are the clusters that are believed; nil believes everyone. Listed are the pins by which this
@@ -74,7 +85,7 @@ type Store struct {
 	// verified is what was verified last of each origin, so that nothing is verified twice, and no older
 	// statement comes back. It has at most maxVerified elements, or as many as records are here.
 	verified map[clustermesh.Origin]verification
-	// refusals are examples of the records refused, and refused counts them, and peers, by reason.
+	// refusals are examples of the records refused, and refused counts them by reason.
 	refusals map[refusal]example
 	refused  map[string]uint64
 	// machines are the addresses of this cluster's nodes, by their statements. They are no other
@@ -93,26 +104,6 @@ type Store struct {
 	// revoked are the fingerprints, and void the withdrawals in force, by which records were admitted last.
 	revoked map[clustermesh.ClusterName][]string
 	void    map[clustermesh.ClusterName][]clustermesh.Withdrawal
-
-	// current is the statement about this node; wanted is what it should contain, and requested what was
-	// asked for when it was issued.
-	current           Signed
-	wanted, requested authority.Statement
-	bare              []byte // the statement to show before there is another one; see Statement
-	former            uint64 // the serial of the statement in an earlier life
-	// ignored is what other clusters leave out of this node's record. Withheld is what its cluster did not
-	// state of it.
-	ignored, withheld []clustermesh.Problem
-
-	// checks is true if statements are compared with the objects of the cluster; objects are nil while
-	// they are unknown. Issued is what this machine signed last for each node that asked.
-	checks  bool
-	objects *authority.Objects
-	issued  map[clustermesh.Origin]authority.Statement
-	// withdrawals is what this node withdraws as the leader, and next the first of the cluster's nodes to
-	// review.
-	withdrawals []clustermesh.Withdrawal
-	next        int
 }
 
 // verification is the last record of an origin that was verified: the checksum of its bytes and its
@@ -132,28 +123,28 @@ const maxVerified = 1 << 16
 
 // New returns the store of a node. A nil Config signs nothing and believes everyone.
 func New(cfg *Config, self clustermesh.Origin) *Store {
-	s := &Store{
+	v := &verifier{
 		self: self, records: none{}, verified: map[clustermesh.Origin]verification{}, machines: map[netip.Addr]bool{},
 		refusals: map[refusal]example{}, refused: map[string]uint64{}, revoked: map[clustermesh.ClusterName][]string{},
-		void:   map[clustermesh.ClusterName][]clustermesh.Withdrawal{},
-		issued: map[clustermesh.Origin]authority.Statement{},
+		void: map[clustermesh.ClusterName][]clustermesh.Withdrawal{},
 	}
 	if cfg != nil {
-		s.cfg = *cfg
-		s.pin(cfg.Pins)
+		v.cfg = *cfg
+		v.pin(cfg.Pins)
 	}
-	if s.cfg.WithdrawAfter == 0 {
-		s.cfg.WithdrawAfter = authority.WithdrawAfter
+	if v.cfg.WithdrawAfter == 0 {
+		v.cfg.WithdrawAfter = authority.WithdrawAfter
 	}
-	s.receive()
-	return s
+	v.receive()
+	c := &credentials{verifier: v}
+	return &Store{verifier: v, credentials: c, issuer: &issuer{verifier: v, credentials: c, issued: map[clustermesh.Origin]authority.Statement{}}}
 }
 
 // SetRecords gives the store the records that the node has. Until then, there are none.
-func (s *Store) SetRecords(r Records) { s.records = r }
+func (s *verifier) SetRecords(r Records) { s.records = r }
 
 // pin puts pins in force.
-func (s *Store) pin(pins authority.Pins) {
+func (s *verifier) pin(pins authority.Pins) {
 	s.listed, s.pins = pins, pins
 	if s.cfg.Lax {
 		s.pins = nil
@@ -161,7 +152,7 @@ func (s *Store) pin(pins authority.Pins) {
 }
 
 // receive brings receiver, joined and quotas up to date.
-func (s *Store) receive() {
+func (s *verifier) receive() {
 	s.receiver = authority.Self{Cluster: s.self.Cluster, Own: slices.Concat(s.pins[s.self.Cluster].Pods, s.cfg.Ranges), Machines: s.machines, Accept: s.accept, LocalNamespaces: s.local, ConfigFrom: s.cfg.ConfigFrom}
 	s.joined, s.quotas = map[clustermesh.ClusterName]int64{}, map[clustermesh.ClusterName]int{}
 	for c, p := range s.pins {
@@ -187,7 +178,7 @@ func (s *Store) Repin(pins authority.Pins) {
 
 // SetLax makes the next Repin believe everyone, or only the pinned clusters; see Config.Lax. It
 // reports whether that is a change.
-func (s *Store) SetLax(lax bool) (changed bool) {
+func (s *verifier) SetLax(lax bool) (changed bool) {
 	changed = s.cfg.Lax != lax
 	s.cfg.Lax = lax
 	return changed
@@ -195,7 +186,7 @@ func (s *Store) SetLax(lax bool) (changed bool) {
 
 // SetAccept sets which clusters' Services the namespaces of this cluster accept, and which namespaces
 // are local. It reports whether that is a change: then all records must be admitted again.
-func (s *Store) SetAccept(a clustermesh.Accept, l clustermesh.LocalNamespaces) (changed bool) {
+func (s *verifier) SetAccept(a clustermesh.Accept, l clustermesh.LocalNamespaces) (changed bool) {
 	if s.accept.Equal(a) && s.local.Equal(l) {
 		return false
 	}
@@ -206,26 +197,26 @@ func (s *Store) SetAccept(a clustermesh.Accept, l clustermesh.LocalNamespaces) (
 }
 
 // Pins returns the clusters that are believed; nil if everyone is who has the gossip key.
-func (s *Store) Pins() authority.Pins { return s.pins }
+func (s *verifier) Pins() authority.Pins { return s.pins }
 
 // Lax reports whether everyone is believed in spite of the pins.
-func (s *Store) Lax() bool { return s.cfg.Lax }
+func (s *verifier) Lax() bool { return s.cfg.Lax }
 
 // Listed returns the pins, also those that only tell who can sign for this node.
-func (s *Store) Listed() authority.Pins { return s.listed }
+func (s *verifier) Listed() authority.Pins { return s.listed }
 
 // Generation changes with the pins.
-func (s *Store) Generation() uint64 { return s.generation }
+func (s *verifier) Generation() uint64 { return s.generation }
 
 // Pinned reports whether a cluster is pinned.
-func (s *Store) Pinned(c clustermesh.ClusterName) bool {
+func (s *verifier) Pinned(c clustermesh.ClusterName) bool {
 	_, pinned := s.pins[c]
 	return pinned
 }
 
 // Joined returns when the pinned clusters joined, in Unix seconds. The map is never changed afterwards.
-func (s *Store) Joined() map[clustermesh.ClusterName]int64 { return s.joined }
+func (s *verifier) Joined() map[clustermesh.ClusterName]int64 { return s.joined }
 
 // Quotas returns how many exports of the pinned clusters become imports. The map is never changed
 // afterwards.
-func (s *Store) Quotas() map[clustermesh.ClusterName]int { return s.quotas }
+func (s *verifier) Quotas() map[clustermesh.ClusterName]int { return s.quotas }

@@ -16,23 +16,23 @@ var errWithdrawn = errors.New("its cluster has withdrawn that statement")
 const reviewed = 2
 
 // withdrawn returns what a cluster has withdrawn, by its own record.
-func (s *Store) withdrawn(c clustermesh.ClusterName) []clustermesh.Withdrawal {
+func (s *verifier) withdrawn(c clustermesh.ClusterName) []clustermesh.Withdrawal {
 	own, _ := s.records.Record(clustermesh.Origin{Cluster: c})
 	return own.Content.Withdrawn
 }
 
 // isVoid reports whether a cluster has withdrawn a statement of its own.
-func (s *Store) isVoid(stated authority.Statement, now time.Time) bool {
+func (s *verifier) isVoid(stated authority.Statement, now time.Time) bool {
 	return stated.Serial < authority.Below(s.withdrawn(stated.Cluster), stated.Node, now, false)
 }
 
 // isRecalled reports whether the statement about this node is withdrawn, or will be soon.
-func (s *Store) isRecalled(now time.Time) bool {
+func (s *credentials) isRecalled(now time.Time) bool {
 	return s.current.Bytes != nil && s.current.Serial < authority.Below(s.withdrawn(s.self.Cluster), s.self.Node, now, true)
 }
 
 // updateVoid reports whether the withdrawals in force changed since it was called last.
-func (s *Store) updateVoid(now time.Time) (changed bool) {
+func (s *verifier) updateVoid(now time.Time) (changed bool) {
 	for c := range s.pins {
 		var counts []clustermesh.Withdrawal
 		for _, w := range s.withdrawn(c) {
@@ -48,17 +48,17 @@ func (s *Store) updateVoid(now time.Time) (changed bool) {
 }
 
 // Elected begins a term as the leader, with what the cluster has withdrawn already.
-func (s *Store) Elected() { s.withdrawals = s.withdrawn(s.self.Cluster) }
+func (s *issuer) Elected() { s.withdrawals = s.withdrawn(s.self.Cluster) }
 
 // Resign ends the term.
-func (s *Store) Resign() { s.withdrawals = nil }
+func (s *issuer) Resign() { s.withdrawals = nil }
 
 // Withdrawals returns what this node, as the leader, withdraws of its cluster's statements.
-func (s *Store) Withdrawals() []clustermesh.Withdrawal { return s.withdrawals }
+func (s *issuer) Withdrawals() []clustermesh.Withdrawal { return s.withdrawals }
 
 // Review brings Withdrawals up to date. It looks at some nodes in each call, and at those that just lost
 // something. Own is true if this leader wrote the cluster's record in force.
-func (s *Store) Review(own bool, now time.Time) {
+func (s *issuer) Review(own bool, now time.Time) {
 	if !own { // another leader wrote the record in force: nothing that it withdrew comes back
 		s.withdrawals = united(s.withdrawals, s.withdrawn(s.self.Cluster))
 	}
@@ -84,7 +84,7 @@ func (s *Store) Review(own bool, now time.Time) {
 
 // standing compares what a node of this cluster shows with what the cluster would state of it now. Known is
 // false if there is nothing to compare: no signer signs for a node without an address.
-func (s *Store) standing(o clustermesh.Origin, h authority.Holder, now time.Time) (standing authority.Standing, known bool) {
+func (s *issuer) standing(o clustermesh.Origin, h authority.Holder, now time.Time) (standing authority.Standing, known bool) {
 	v := s.verified[o]
 	if _, here := s.records.Record(o); !here || v.Bytes == nil || o == s.self || len(h.Addresses) == 0 {
 		return authority.Standing{}, false
@@ -120,7 +120,7 @@ func united(a, b []clustermesh.Withdrawal) []clustermesh.Withdrawal {
 
 // bounded drops what was withdrawn of nodes that the cluster has no more, once there is too much: two for each
 // node of the quota.
-func (s *Store) bounded(list []clustermesh.Withdrawal) []clustermesh.Withdrawal {
+func (s *issuer) bounded(list []clustermesh.Withdrawal) []clustermesh.Withdrawal {
 	room := 2 * s.pins[s.self.Cluster].Quota.WithDefaults().Nodes
 	if len(list) <= room {
 		return list
