@@ -8,7 +8,7 @@ import (
 )
 
 // attestRate and attestBurst bound how often Attest is called, in calls a second: each can be a TokenReview of the
-// API server, and whoever has the gossip key can ask. A clusterset of thousands of new nodes has its statements
+// API server, and anyone who has the gossip key can ask. A clusterset of thousands of new nodes has its statements
 // after two minutes.
 const (
 	attestRate  = 50

@@ -11,10 +11,10 @@
 // A daemon counts as heard if it proves on a TLS connection that it has its node's key (node/peers.go). One
 // that does not prove it may be new, and have no statement yet: it may ask a signer, be a member, and
 // pass on records, which prove themselves, but it is no sign of life. Daemons of the version before
-// prove nothing, and their records say nothing of that: they count as they did. So nodes can be
+// prove nothing, and their records do not mention it: they count as they did. So nodes can be
 // upgraded, and set back, in any order.
 //
-// memberlist is a rendezvous, no authority: whoever has the gossip key can send any of its messages. What
+// memberlist is a rendezvous, no authority: anyone who has the gossip key can send any of its messages. What
 // each can move:
 //
 //	what comes                    with pins                               without pins
@@ -23,7 +23,7 @@
 //	                              is dialled if its stated and proven
 //	                              addresses fail
 //	NotifyLeave                   the node is gone, once its stream       the node is gone
-//	                              says nothing either
+//	                              is silent too
 //	NotifyPingComplete            the distance of a node at an address    the distance of a node
 //	                              that is its own
 //	NotifyUpdate, NotifyMsg,      nothing                                 nothing

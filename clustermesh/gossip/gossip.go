@@ -23,7 +23,7 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// Config says which node a Gossip speaks for, and where.
+// Config is which node a Gossip works for, and where.
 type Config struct {
 	// Self is this node.
 	Self clustermesh.Origin
@@ -45,15 +45,15 @@ type Config struct {
 	Lead func() (is bool, since uint64)
 	// StateDir holds the state between lives of the daemon; if empty, nothing is stored.
 	StateDir string
-	// Authority signs what this node says, and decides what is believed of others. Nil signs nothing
+	// Authority signs what this node writes, and decides what is believed of others. Nil signs nothing
 	// and believes everybody who has the key.
 	Authority *Authority
 	// Attest returns an error unless it was a node itself that asked for a statement about it. It is called
 	// only on a machine that has the root, and only with requests that the owner of the node key signed. If
 	// it is nil, this machine signs only for itself.
 	Attest func(context.Context, authority.Request) error
-	// Objects returns what the objects of this cluster say of its nodes, and whether that is known yet: only
-	// what agrees with it is stated, of this node too. Nil states of each node what it says.
+	// Objects returns what the objects of this cluster list of its nodes, and whether that is known yet: only
+	// what agrees with it is stated, of this node too. Nil states of each node what it asks for.
 	Objects func() (authority.Objects, bool)
 	// Token returns what proves to Attest which node asks. Nil if nothing does.
 	Token func() (string, error)
@@ -250,14 +250,14 @@ func (g *Gossip) State() clustermesh.State {
 // Publish or PublishCluster reported to its caller. Several changes can share one value.
 func (g *Gossip) Changed() <-chan struct{} { return g.changed }
 
-// Leader reports whether this node writes the cluster's record: Config.Lead says so or, without
-// that, it has the lowest name of the live members of its cluster.
+// Leader reports whether this node writes the cluster's record: by Config.Lead or, without
+// that, because it has the lowest name of the live members of its cluster.
 func (g *Gossip) Leader() bool {
 	return ask(g, func(n *node.Node, _ time.Time) bool { return n.Leader() })
 }
 
 // Synced reports whether the records held count as complete: they were loaded from disk, or an
-// exchange with a peer has completed, or there is no other daemon to ask. Otherwise waiting says
+// exchange with a peer has completed, or there is no other daemon to ask. Otherwise waiting is
 // what this node waits for.
 func (g *Gossip) Synced() (ok bool, waiting string) {
 	g.do(func(n *node.Node, _ time.Time) { ok, waiting = n.Synced() })
@@ -297,7 +297,7 @@ func (g *Gossip) Distances() map[clustermesh.ClusterName]uint32 {
 	return ask(g, func(n *node.Node, _ time.Time) map[clustermesh.ClusterName]uint32 { return n.Distances() })
 }
 
-// Publish sets what this node says about itself: Node and Endpoints. Claims about silent nodes are
+// Publish sets the content of this node's record: Node and Endpoints. Claims about silent nodes are
 // added here. It reports whether State changed. State includes the content at once, and Changed
 // does not report it, because the caller knows already. The content must not be changed afterwards.
 func (g *Gossip) Publish(c clustermesh.Content) (changed bool) {
@@ -305,7 +305,8 @@ func (g *Gossip) Publish(c clustermesh.Content) (changed bool) {
 	return ask(g, func(n *node.Node, now time.Time) bool { return n.Publish(c, now) })
 }
 
-// PublishCluster sets what the cluster says: Exports, Allocations, and Endpoints that name no node.
+// PublishCluster sets the content of the cluster's record: Exports, Allocations, and Endpoints that name
+// no node.
 // It does nothing unless this node is the leader; a new leader must publish again. Like Publish, it
 // reports whether State changed. If the write is delayed because the record is large, Changed
 // reports it later. The content must not be changed afterwards.
@@ -313,17 +314,17 @@ func (g *Gossip) PublishCluster(c clustermesh.Content) (changed bool) {
 	return ask(g, func(n *node.Node, now time.Time) bool { return n.PublishCluster(c, now) })
 }
 
-// Repin replaces the pins, and judges all records again.
+// Repin replaces the pins, and admits or refuses all records again.
 func (g *Gossip) Repin(pins authority.Pins) {
 	g.do(func(n *node.Node, now time.Time) { n.Repin(pins, now) })
 }
 
-// Believe says whether everybody is believed from now on: see Authority.Lax.
-func (g *Gossip) Believe(everybody bool) {
-	g.do(func(n *node.Node, now time.Time) { n.SetLax(everybody, now) })
+// Believe sets whether everyone is believed: see Authority.Lax.
+func (g *Gossip) Believe(everyone bool) {
+	g.do(func(n *node.Node, now time.Time) { n.SetLax(everyone, now) })
 }
 
-// Accept says which clusters' Services the namespaces of this cluster accept that say so, and which
+// Accept sets which clusters' Services the annotated namespaces of this cluster accept, and which
 // namespaces are local.
 func (g *Gossip) Accept(a clustermesh.Accept, l clustermesh.LocalNamespaces) {
 	g.do(func(n *node.Node, now time.Time) { n.Accept(a, l, now) })

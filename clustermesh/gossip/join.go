@@ -33,7 +33,7 @@ func splitSeed(s string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-// Seeds says where other daemons may be.
+// Seeds are where other daemons may be.
 type Seeds struct {
 	// Listed are "host:port" of any daemons of the clusterset. This node may be among them.
 	Listed []string

@@ -141,8 +141,8 @@ func (g *Gossip) known(want authority.Statement) (authority.Known, error) {
 }
 
 // Pauses between attempts to get a statement. What changes is asked for at once, but not more often than
-// each firstAsk: pods can come one after the other. The pause doubles with each refusal; while nobody
-// is heard who could sign, it is at most unheardAsk.
+// each firstAsk: pods can come one after the other. The pause doubles with each refusal; while no
+// signer is heard, it is at most unheardAsk.
 const (
 	firstAsk   = 200 * time.Millisecond
 	lastAsk    = 15 * time.Second
@@ -180,7 +180,7 @@ func nextAsk(wait time.Duration, err error) time.Duration {
 
 // askAny asks one after the other, until one signs. Of the errors, it returns one of a signer.
 func (g *Gossip) askAny(ctx context.Context, wanted node.Wanted) error {
-	said := node.ErrNoSigners
+	failure := node.ErrNoSigners
 	for _, s := range wanted.Signers {
 		err := g.askAt(ctx, s.At, wanted.Statement)
 		if err == nil {
@@ -191,10 +191,10 @@ func (g *Gossip) askAny(ctx context.Context, wanted node.Wanted) error {
 		}
 		g.log.Debug("no statement", "signer", s.At, "error", err)
 		if !errors.Is(err, stream.ErrNoSigner) {
-			said = err
+			failure = err
 		}
 	}
-	return said
+	return failure
 }
 
 // askAt asks one signer, and puts the statement in force.

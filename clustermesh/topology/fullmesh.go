@@ -17,8 +17,8 @@ func (FullMesh) Neighbours(_ clustermesh.Origin, members []clustermesh.Origin) [
 	return members
 }
 
-// Spread implements Topology. A writer sends its records to a few, and tells all others. What others wrote
-// is passed on to a few. What was asked for is only offered to a few, because most have it already.
+// Spread implements Topology. A writer sends its records to a few, and offers them to all others. What others
+// wrote is passed on to a few. What was asked for is only offered to a few, because most have it already.
 func (FullMesh) Spread(_ clustermesh.Origin, news News, neighbours []clustermesh.Origin) Spread {
 	n := fanOut(len(neighbours))
 	switch {

@@ -16,8 +16,8 @@ type Topology interface {
 	// records. It must be symmetric, because a stream carries one direction and each side opens its own. The
 	// graph over all members must be connected: otherwise records do not reach every member.
 	Neighbours(self clustermesh.Origin, members []clustermesh.Origin) []clustermesh.Origin
-	// Spread returns which neighbours are sent new records, and which are only told of their versions, so
-	// that they can ask. If it has a choice, it takes the first neighbours.
+	// Spread returns which neighbours are sent new records, and which only get their versions, so that they
+	// can ask. If it has a choice, it takes the first neighbours.
 	Spread(self clustermesh.Origin, news News, neighbours []clustermesh.Origin) Spread
 	// NextHop returns where a node sends the packets for another node: to that node itself, or to a gateway.
 	NextHop(self, to clustermesh.Origin, members []clustermesh.Origin) clustermesh.Origin

@@ -30,7 +30,7 @@ func (s *issuer) CheckObjects(checks bool) { s.checks = checks }
 func (s *issuer) SetObjects(objects authority.Objects) { s.objects = &objects }
 
 // certify returns the part of what this node wants to be stated that its cluster's objects, and what was
-// stated of others, allow. Known is false while it cannot be told.
+// stated of others, allow. Known is false while the objects are unknown.
 func (s *issuer) certify(now time.Time) (stated authority.Statement, withheld []clustermesh.Problem, known bool) {
 	switch {
 	case !s.checks || s.listed == nil: // there is nothing to compare with

@@ -74,7 +74,7 @@ func (s *credentials) Statement(now time.Time) ([]byte, error) {
 }
 
 // Seal returns the seal of a record that this node writes; nil if it has none. If the statement about
-// this node cannot be signed anew, it returns an error and a seal with the one before.
+// this node cannot be signed again, it returns an error and a seal with the one before.
 func (s *Store) Seal(e replica.Entry, now time.Time) (seal []byte, err error) {
 	raw, err := e.Bytes()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // mixedUIDs returns a Problem for each pinned cluster whose records, all sealed by its pinned roots, name
 // several UIDs, or another one than its pin. Then two clusters have the same id and the same root, or the
-// cluster was built anew. Both are believed, because the root is what was pinned; a node can lie about its
+// cluster was built again. Both are believed, because the root is what was pinned; a node can lie about its
 // UID, and so must not decide which of the two is the right one.
 func mixedUIDs(pins authority.Pins, records map[clustermesh.Origin]clustermesh.Record) (out []clustermesh.Problem) {
 	uidsOf := map[clustermesh.ClusterName]map[string]clustermesh.Origin{} // by UID, the first that has it

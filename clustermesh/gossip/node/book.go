@@ -170,7 +170,7 @@ func moreProblem() clustermesh.Problem {
 	}
 }
 
-// furtherProblem says how many Problems of strangers are not shown, as a power of ten: each change is a line
+// furtherProblem reports how many Problems of strangers are not shown, as a power of ten: each change is a line
 // of the log.
 func furtherProblem(n int) clustermesh.Problem {
 	size := 1

@@ -22,7 +22,7 @@ func ahead(o clustermesh.Origin, epoch uint64, now time.Time) time.Duration {
 	if epoch <= latest {
 		return 0
 	}
-	by := min(epoch-latest, uint64(1<<62)/uint64(unit)) // 146 years say enough
+	by := min(epoch-latest, uint64(1<<62)/uint64(unit)) // 146 years are enough
 	return time.Duration(by)*unit + authority.MaxAhead
 }
 
@@ -82,7 +82,7 @@ func (n *Node) checkClock() {
 	}, ProblemLife)
 }
 
-// begin makes what this node says from now on count where the clock is right.
+// begin gives this node's record a new epoch, so that it counts where the clock is right.
 func (n *Node) begin() {
 	n.log(Info, "this machine's clock was ahead and has been corrected; this node's record gets a new timestamp")
 	n.replica.Begin(uint64(n.now.UnixNano()))

@@ -28,7 +28,7 @@ type MemberEvent struct {
 	Owner string
 }
 
-// SetRunning says that the daemon takes part in gossip from now on, or does not any more.
+// SetRunning starts or ends the daemon's part in gossip.
 func (n *Node) SetRunning(running bool, now time.Time) {
 	n.now = now
 	n.running = running
@@ -115,8 +115,7 @@ func (n *Node) look() {
 	}
 }
 
-// setQuotas tells the room how many nodes the pinned clusters can have. If none is pinned, all can have as
-// many.
+// setQuotas sets how many nodes the pinned clusters can have. Without pins, all clusters share the default.
 func (n *Node) setQuotas() {
 	var quotas map[clustermesh.ClusterName]int
 	if n.trust.Pins() != nil {

@@ -28,7 +28,7 @@ import (
 	"strait.io/strait/clustermesh/trust"
 )
 
-// Config says which node it is.
+// Config is which node it is, and what it works with.
 type Config struct {
 	// Self is this node, and UID that of its cluster.
 	Self clustermesh.Origin

@@ -48,7 +48,7 @@ func (v *observer) areKnown() bool {
 	return false
 }
 
-// knowMembers tells the room which nodes have records here, or are listed by their clusters.
+// knowMembers gives the room the nodes that have records here, or are listed by their clusters.
 func (v *observer) knowMembers() {
 	known := map[clustermesh.Origin]bool{v.cfg.Self: true}
 	for o, r := range v.records.Records() {

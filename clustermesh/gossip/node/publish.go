@@ -6,7 +6,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Publish sets what this node says about itself: Node and Endpoints. Claims about silent nodes are
+// Publish sets the content of this node's record: Node and Endpoints. Claims about silent nodes are
 // added here. It reports whether State changed. State includes the content at once, and Changed
 // does not report it, because the caller knows already. The content must not be changed afterwards.
 func (n *Node) Publish(c clustermesh.Content, now time.Time) (changed bool) {
@@ -40,7 +40,8 @@ func (n *Node) publish() (changed bool) {
 	return n.carryOut(n.replica.Publish(c))
 }
 
-// PublishCluster sets what the cluster says: Exports, Allocations, and Endpoints that name no node.
+// PublishCluster sets the content of the cluster's record: Exports, Allocations, and Endpoints that name
+// no node.
 // It does nothing unless this node is the leader; a new leader must publish again. Like Publish, it
 // reports whether State changed. If the write is delayed because the record is large, Changed
 // reports it later. The content must not be changed afterwards.

@@ -22,7 +22,7 @@ func (n *Node) carryOut(out replica.Output) (changed bool) {
 	n.actions.Send = append(n.actions.Send, out.Send...)
 	for _, p := range out.Problems {
 		if n.behind && p.Code == problem.RecordAhead {
-			continue // one Problem says it of all
+			continue // one Problem reports it of all
 		}
 		key := "replica " + string(p.Code) + " " + p.Object
 		if p.Code == problem.ClusterNotPinned || p.Code == problem.RecordRejected {
