@@ -43,42 +43,53 @@ func (e *election) update(lowest bool, now time.Time) bool {
 	return true
 }
 
+// leadership is whether this node leads, and what it then writes of its cluster.
+type leadership struct {
+	*core
+	*observer
+	*statements
+	election
+	running   bool
+	cluster   *clustermesh.Content // as published by this leader; nil before that
+	clusterAt time.Time            // earliest time of the next write of the cluster's record
+}
+
 // elect updates the leader. A node that has just started, and knows of other daemons, waits until
 // it hears one or startGrace is over. Otherwise each start of a node would cause an election.
-func (n *Node) elect() {
-	if n.cfg.Lead != nil {
-		n.follow()
+func (l *leadership) elect() {
+	if l.cfg.Lead != nil {
+		l.follow()
 		return
 	}
 	// A leader gives way to a node that is alive. Until it is the leader, a node also waits for those
 	// that have just become members and have proven nothing yet: usually they do so at once.
-	alive := n.contacts.Alive()
+	alive := l.contacts.Alive()
 	before := alive
-	if !n.election.is {
-		before = n.contacts.Expected()
+	if !l.is {
+		before = l.contacts.Expected()
 	}
-	lowest := n.running && !n.trust.Follower()
+	lowest := l.running && !l.trust.Follower()
 	for _, o := range before {
-		if o.Cluster == n.cfg.Self.Cluster && o.Node < n.cfg.Self.Node && n.mayLead(o) {
+		if o.Cluster == l.cfg.Self.Cluster && o.Node < l.cfg.Self.Node && l.mayLead(o) {
 			lowest = false
 		}
 	}
-	if len(alive) == 0 && n.now.Sub(n.started) < startGrace && (n.seeds.Away() || n.areKnown()) {
+	if len(alive) == 0 && l.now.Sub(l.started) < startGrace && (l.seeds.Away() || l.areKnown()) {
 		lowest = false
 	}
-	if n.election.update(lowest, n.now) {
-		n.elected()
+	if l.election.update(lowest, l.now) {
+		l.elected()
 	}
 }
 
 // mayLead reports whether a node of this cluster can be elected: it has the root, if that matters. A
 // node whose record was not proven can only be elected in the first moments, when no record is here yet:
 // anyone who has the gossip key can claim any name.
-func (n *Node) mayLead(o clustermesh.Origin) bool {
-	r, known := n.replica.Record(o)
+func (l *leadership) mayLead(o clustermesh.Origin) bool {
+	r, known := l.records.Record(o)
 	switch {
 	case !known:
-		return n.trust.Pins() == nil || n.now.Sub(n.started) < startGrace
+		return l.trust.Pins() == nil || l.now.Sub(l.started) < startGrace
 	case r.Content.Node == nil:
 		return true
 	}
@@ -86,25 +97,25 @@ func (n *Node) mayLead(o clustermesh.Origin) bool {
 }
 
 // follow adopts the result of the election, as Config.Lead reports it.
-func (n *Node) follow() {
-	is, since := n.cfg.Lead()
-	is = is && n.running && !n.trust.Follower()
-	next := election{is: is, since: max(since, n.election.since)}
-	if is && next.since == n.election.since {
-		next.corrected = n.election.corrected
+func (l *leadership) follow() {
+	is, since := l.cfg.Lead()
+	is = is && l.running && !l.trust.Follower()
+	next := election{is: is, since: max(since, l.election.since)}
+	if is && next.since == l.election.since {
+		next.corrected = l.election.corrected
 	}
-	if next != n.election {
-		n.election = next
-		n.elected()
+	if next != l.election {
+		l.election = next
+		l.elected()
 	}
 }
 
-func (n *Node) elected() {
-	n.cluster = nil // published in an earlier term
-	n.trust.Elected()
-	n.log(Info, "leadership changed", "cluster", n.cfg.Self.Cluster, "leading", n.election.is)
-	n.touch()
+func (l *leadership) elected() {
+	l.cluster = nil // published in an earlier term
+	l.trust.Elected()
+	l.log(Info, "leadership changed", "cluster", l.cfg.Self.Cluster, "leading", l.is)
+	l.touch()
 }
 
 // Leader reports whether this node writes the cluster's record.
-func (n *Node) Leader() bool { return n.election.is }
+func (l *leadership) Leader() bool { return l.is }

@@ -7,13 +7,13 @@
 // runs in the daemon and in simulations. It must not know sockets, files, clocks, locks, goroutines or
 // memberlist; package gossip owns those.
 //
-// A Node has three parts, which do not know each other: core (core.go: the time, actions and Problems, of
+// A Node has parts: core (core.go: the time, actions and Problems, of
 // which book.go holds the bounded list), observer (observer.go, seeds.go: what is seen of other daemons, and
-// where to look for more), and statements (statements.go: whom to believe, and the statement about this
-// node). The Node connects them with the records: records.go exchanges these, members.go follows who is
-// there, election.go and clock.go decide whether this node leads and whether its clock is right, publish.go
-// writes this node's records, and peers.go judges who is at the other end of a connection. It composes the
-// pure packages replica, trust, topology, observe and member.
+// where to look for more), statements (statements.go: whom to believe, and the statement about this node),
+// and leadership (election.go), which asks the two before it. The Node connects them with the records:
+// records.go exchanges these, members.go follows who is there, clock.go checks this machine's clock,
+// publish.go writes this node's records, and peers.go judges who is at the other end of a connection. It
+// composes the pure packages replica, trust, topology, observe and member.
 package node
 
 import (
@@ -85,16 +85,13 @@ type Node struct {
 	*core
 	*observer
 	*statements
+	*leadership
 	replica *replica.Replica
 
-	loaded    bool                 // records were read from disk
-	own       *clustermesh.Content // as published, without claims; nil before the first Publish
-	cluster   *clustermesh.Content // as published by this leader
-	clusterAt time.Time            // earliest time of the next write of the cluster's record
-	election  election
-	behind    bool // this machine's clock is behind those of most
+	loaded bool                 // records were read from disk
+	own    *clustermesh.Content // as published, without claims; nil before the first Publish
+	behind bool                 // this machine's clock is behind those of most
 
-	running  bool
 	nextTick time.Time
 
 	view clustermesh.State
@@ -110,6 +107,7 @@ func New(cfg Config, saved Saved, now time.Time) *Node {
 		core: c, observer: newObserver(c, saved.Distances), statements: &statements{core: c, trust: trust.New(cfg.Authority, cfg.Self)},
 		loaded: len(saved.Records) > 0,
 	}
+	n.leadership = &leadership{core: c, observer: n.observer, statements: n.statements}
 	n.trust.CheckObjects(cfg.Objects)
 	// In nanoseconds, because two daemons of one name that start in the same millisecond must not
 	// be the same member.

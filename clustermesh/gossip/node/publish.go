@@ -87,10 +87,10 @@ func (n *Node) publishCluster() (changed bool) {
 
 // asOf returns the AsOf of what the leader writes: that of the record in force, until it is an
 // AsOfPeriod old.
-func (n *Node) asOf() int64 {
-	held, _ := n.replica.Record(clustermesh.Origin{Cluster: n.cfg.Self.Cluster})
-	if age := n.now.Sub(time.Unix(held.Content.AsOf, 0)); age >= 0 && age < clustermesh.AsOfPeriod {
+func (l *leadership) asOf() int64 {
+	held, _ := l.records.Record(clustermesh.Origin{Cluster: l.cfg.Self.Cluster})
+	if age := l.now.Sub(time.Unix(held.Content.AsOf, 0)); age >= 0 && age < clustermesh.AsOfPeriod {
 		return held.Content.AsOf
 	}
-	return n.now.Unix()
+	return l.now.Unix()
 }
