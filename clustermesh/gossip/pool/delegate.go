@@ -15,7 +15,7 @@ type delegate struct {
 	inbox   *inbox
 	admit   func(member.Peer) (owner string, ok bool)
 	seats   Seats
-	refused func(Refusal, netip.Addr)
+	refused func(member.Refusal, netip.Addr)
 	uid     string // of this cluster
 	// pinged is called with the time that a member took to answer, and where it did.
 	pinged func(member.ID, netip.Addr, time.Duration)
@@ -77,11 +77,11 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 		return err
 	}
 	if !understands(n) {
-		d.refused(Unusual, e.Addr.Addr())
+		d.refused(member.Unusual, e.Addr.Addr())
 		return errVersions
 	}
 	if !d.seats.Admit(e.Member.ID) {
-		d.refused(TooMany, e.Addr.Addr())
+		d.refused(member.TooMany, e.Addr.Addr())
 		return errCrowd
 	}
 	if owner, ok := d.admit(e.Member); !ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/internal/gossipkey"
 )
 
@@ -52,23 +53,23 @@ func (p *packets) rekey(keys gossipkey.Ring) error {
 }
 
 // why returns why a datagram is refused; empty if it is not.
-func (p *packets) why(b []byte) Refusal {
+func (p *packets) why(b []byte) member.Refusal {
 	_, why := p.read(b)
 	return why
 }
 
 // read returns how many messages a datagram has, or why it is refused.
-func (p *packets) read(b []byte) (messages int, why Refusal) {
+func (p *packets) read(b []byte) (messages int, why member.Refusal) {
 	sealed, ours := bytes.CutPrefix(b, labelHeader)
 	if !ours {
-		return 0, NotOurs
+		return 0, member.NotOurs
 	}
 	text, why := p.open(sealed, []byte(label))
 	if why != "" {
 		return 0, why
 	}
 	if messages = usual(text); messages == 0 {
-		return 0, Unusual
+		return 0, member.Unusual
 	}
 	return messages, ""
 }
@@ -76,30 +77,30 @@ func (p *packets) read(b []byte) (messages int, why Refusal) {
 // open returns the text of what memberlist encrypted: a version, which only says how the text was
 // padded, and what AES-GCM wrote, which also covers some data beside it. A padded text, which daemons do
 // not send, can make memberlist panic.
-func (p *packets) open(sealed, beside []byte) (text []byte, why Refusal) {
+func (p *packets) open(sealed, beside []byte) (text []byte, why member.Refusal) {
 	aeads := *p.aeads.Load()
 	nonce := aeads[0].NonceSize()
 	if len(sealed) < 1+nonce+aeads[0].Overhead() {
-		return nil, NotOurs
+		return nil, member.NotOurs
 	}
 	for _, aead := range aeads {
 		text, err := aead.Open(nil, sealed[1:1+nonce], sealed[1+nonce:], beside)
 		switch {
 		case err != nil:
 		case sealed[0] != plainVersion:
-			return nil, Unusual
+			return nil, member.Unusual
 		default:
 			return text, ""
 		}
 	}
-	return nil, OtherKey
+	return nil, member.OtherKey
 }
 
 // sift passes on a datagram that the gossip key encrypted, and that a daemon can have sent.
 func (p *port) sift(b []byte, from netip.AddrPort, at time.Time) {
 	messages, why := p.packets.read(b)
 	if why == "" && !p.work.take(p.known(from.Addr()), messages, at) {
-		why = TooFast
+		why = member.TooFast
 	}
 	if why != "" {
 		p.refused(why, from.Addr())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/internal/gossipkey"
 )
 
@@ -37,10 +38,10 @@ func TestPackets(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		packet []byte
-		why    Refusal
+		why    member.Refusal
 	}{
-		{"ours", good, ""}, {"of the second key", sealed(t, second, []byte("ping")), ""}, {"empty", nil, NotOurs}, {"a label alone", labelHeader, NotOurs}, {"without a label", good[8:], NotOurs},
-		{"changed", broken, OtherKey}, {"of another key", sealed(t, other, []byte("ping")), OtherKey}, {"cut off", good[:len(good)-1], OtherKey},
+		{"ours", good, ""}, {"of the second key", sealed(t, second, []byte("ping")), ""}, {"empty", nil, member.NotOurs}, {"a label alone", labelHeader, member.NotOurs}, {"without a label", good[8:], member.NotOurs},
+		{"changed", broken, member.OtherKey}, {"of another key", sealed(t, other, []byte("ping")), member.OtherKey}, {"cut off", good[:len(good)-1], member.OtherKey},
 	} {
 		if why := p.why(c.packet); why != c.why {
 			t.Errorf("a datagram that is %s: refused for %q, want %q", c.what, why, c.why)
@@ -73,13 +74,13 @@ func TestUnusualPackets(t *testing.T) {
 		{"a user's", []byte{typeUser, 1}, 0}, {"members", []byte{typePushPull}, 0}, {"too long", make([]byte, maxText+1), 0},
 	} {
 		n, why := p.read(sealed(t, key, c.text))
-		if want := map[bool]Refusal{true: Unusual}[c.messages == 0]; n != c.messages || why != want {
+		if want := map[bool]member.Refusal{true: member.Unusual}[c.messages == 0]; n != c.messages || why != want {
 			t.Errorf("a datagram that is %s: %d messages, refused for %q, want %d", c.what, n, why, c.messages)
 		}
 	}
 	// memberlist panics over such a padding.
 	padded := sealed(t, key, bytes.Repeat([]byte{255}, 16))
-	if padded[len(labelHeader)] = 0; p.why(padded) != Unusual {
+	if padded[len(labelHeader)] = 0; p.why(padded) != member.Unusual {
 		t.Error("a padded text is passed on")
 	}
 }

@@ -46,7 +46,7 @@ type Config struct {
 	// NoUDP is called with the name of a member that answers over TCP only.
 	NoUDP func(peer string)
 	// Refused is called for whatever is refused. Strangers decide how often, so it must be cheap.
-	Refused func(why Refusal, from netip.Addr)
+	Refused func(why member.Refusal, from netip.Addr)
 	// TLS makes the connections secure.
 	TLS TLS
 }

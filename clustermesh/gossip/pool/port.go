@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"strait.io/strait/clustermesh/gossip/member"
 )
 
 const (
@@ -47,7 +49,7 @@ type TLS interface {
 type port struct {
 	*sockets
 	tls     TLS
-	refused func(Refusal, netip.Addr)
+	refused func(member.Refusal, netip.Addr)
 	known   func(netip.Addr) bool // whether an address is a member's
 	packets *packets
 	// Members keep room of their own, whatever strangers do.
@@ -108,7 +110,7 @@ func (p *port) WriteTo(b []byte, addr string) (time.Time, error) {
 	switch {
 	case err != nil:
 	case !p.sent.take(p.known(to.Addr().Unmap()), 1, now):
-		p.refused(TooFast, to.Addr())
+		p.refused(member.TooFast, to.Addr())
 	default:
 		_, err = p.udp.WriteToUDPAddrPort(b, to)
 	}
@@ -132,7 +134,7 @@ func (p *port) DialTimeout(addr string, timeout time.Duration) (net.Conn, error)
 		return nil, err
 	}
 	v := &vetted{Conn: conn, packets: p.packets, large: func() {}}
-	v.refused = func() { p.refused(Unusual, hostOf(conn.RemoteAddr())) }
+	v.refused = func() { p.refused(member.Unusual, hostOf(conn.RemoteAddr())) }
 	return v, nil
 }
 
@@ -182,7 +184,7 @@ func (p *port) acceptOne(raw net.Conn, addr netip.Addr, door *door, in *visitor)
 	switch {
 	case p.ctx.Err() != nil:
 	case crowded:
-		p.refused(Crowded, addr)
+		p.refused(member.Crowded, addr)
 	case why != "":
 		p.refused(why, addr)
 	}
@@ -204,7 +206,7 @@ func (p *port) vet(conn net.Conn, addr netip.Addr) net.Conn {
 	return &vetted{
 		Conn: conn, packets: p.packets, label: true,
 		large:   func() { large = rooms.large.admit(conn, addr) },
-		refused: func() { p.refused(Unusual, addr) },
+		refused: func() { p.refused(member.Unusual, addr) },
 		closed: func() {
 			rooms.members.leave(in)
 			if large != nil {
@@ -216,7 +218,7 @@ func (p *port) vet(conn net.Conn, addr netip.Addr) net.Conn {
 
 // judge decides what becomes of a connection: to whom to hand it, or why it is refused. A peer that
 // sends nothing at all and leaves is a probe of this machine, which is not refused.
-func (p *port) judge(conn *bounded) (to chan net.Conn, secured net.Conn, why Refusal) {
+func (p *port) judge(conn *bounded) (to chan net.Conn, secured net.Conn, why member.Refusal) {
 	ctx, cancel := context.WithTimeout(p.ctx, proofTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
@@ -225,17 +227,17 @@ func (p *port) judge(conn *bounded) (to chan net.Conn, secured net.Conn, why Ref
 	}
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(conn, first); errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, nil, Unproven
+		return nil, nil, member.Unproven
 	} else if err != nil {
 		return nil, nil, ""
 	}
 	rest := &peeked{Conn: conn, first: first}
 	if first[0] != tlsHandshake {
-		return nil, nil, NotTLS
+		return nil, nil, member.NotTLS
 	}
 	s, err := p.tls.Accept(ctx, rest)
 	if err != nil {
-		return nil, nil, Unproven
+		return nil, nil, member.Unproven
 	}
 	conn.left = -1
 	if s.Members {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/testutil"
 )
@@ -27,7 +28,7 @@ func (trusting) Accept(_ context.Context, raw net.Conn) (Secured, error) {
 func TestStreamsAtShutdown(t *testing.T) {
 	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 201, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
 	for range 100 {
-		p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(Refusal, netip.Addr) {}},
+		p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(member.Refusal, netip.Addr) {}},
 			func(netip.Addr) bool { return false })
 		if err != nil {
 			t.Fatal(err)
@@ -58,8 +59,8 @@ func TestStreamsAtShutdown(t *testing.T) {
 // TestOnlyTLS: a connection without TLS is refused, also from an address that has a record stream.
 func TestOnlyTLS(t *testing.T) {
 	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 201, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
-	refused := make(chan Refusal, 1)
-	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(why Refusal, _ netip.Addr) { refused <- why }}, nil)
+	refused := make(chan member.Refusal, 1)
+	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(why member.Refusal, _ netip.Addr) { refused <- why }}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestOnlyTLS(t *testing.T) {
 			defer (<-p.streams).Close()
 			continue
 		}
-		if why := <-refused; why != NotTLS {
+		if why := <-refused; why != member.NotTLS {
 			t.Errorf("refused as %s", why)
 		}
 		if n, err := out.Read(make([]byte, 1)); err == nil {
@@ -90,9 +91,9 @@ func TestOnlyTLS(t *testing.T) {
 // datagram is nothing special. What has the key is passed on, and keeps its memory.
 func TestGarbageTakesNoMemory(t *testing.T) {
 	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 202, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
-	refused := make(chan Refusal, 1)
+	refused := make(chan member.Refusal, 1)
 	key := gossipkey.Key{1}
-	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{key}, Refused: func(why Refusal, _ netip.Addr) { refused <- why }}, nil)
+	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{key}, Refused: func(why member.Refusal, _ netip.Addr) { refused <- why }}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestGarbageTakesNoMemory(t *testing.T) {
 		if _, err := out.Write(make([]byte, n%2*600)); err != nil {
 			t.Fatal(err)
 		}
-		if why := <-refused; why != NotOurs {
+		if why := <-refused; why != member.NotOurs {
 			t.Fatalf("refused as %s", why)
 		}
 	}
@@ -141,7 +142,7 @@ func TestGarbageTakesNoMemory(t *testing.T) {
 // TestRefusedTakesNoMemory: nothing is left of a connection that was refused, or that a peer left.
 func TestRefusedTakesNoMemory(t *testing.T) {
 	a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 203, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
-	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, Refused: func(Refusal, netip.Addr) {}}, func(netip.Addr) bool { return false })
+	p, err := listen(Config{Bind: a, Keys: gossipkey.Ring{{}}, Refused: func(member.Refusal, netip.Addr) {}}, func(netip.Addr) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/internal/gossipkey"
 )
 
@@ -17,13 +18,13 @@ import (
 func TestMembersKeepRoom(t *testing.T) {
 	at := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 202, byte(n >> 8), byte(n)}) }
 	bind := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 203, byte(rand.IntN(250)), byte(1 + rand.IntN(250))}), 27947)
-	member := at(1)
+	known := at(1)
 	crowded := make(chan netip.Addr, 1024)
-	p, err := listen(Config{Bind: bind, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(why Refusal, from netip.Addr) {
-		if why == Crowded {
+	p, err := listen(Config{Bind: bind, Keys: gossipkey.Ring{{}}, TLS: trusting{}, Refused: func(why member.Refusal, from netip.Addr) {
+		if why == member.Crowded {
 			crowded <- from
 		}
-	}}, func(a netip.Addr) bool { return a == member })
+	}}, func(a netip.Addr) bool { return a == known })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +43,14 @@ func TestMembersKeepRoom(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
-	slow := dial(member)
+	slow := dial(known)
 	for n := range 2 * maxWaiting {
 		dial(at(100 + n))
 	}
 	for range maxWaiting { // as many as there is no room for
 		select {
 		case from := <-crowded:
-			if from == member {
+			if from == known {
 				t.Fatal("the member had to go")
 			}
 		case <-time.After(4 * time.Second): // before they would be given up anyway

@@ -1,4 +1,4 @@
-package pool
+package member
 
 // Refusal is why something that came to the port was refused. The texts are those of a metric's
 // label.
