@@ -225,10 +225,6 @@ func (v viewer) traffic(each func(api.Traffic)) {
 
 func (v viewer) nodes() (out []api.Node) {
 	claimed := v.claimed()
-	ends := make(map[clustermesh.Origin]*plan.End, len(v.result.Mesh.Ends))
-	for i := range v.result.Mesh.Ends {
-		ends[v.result.Mesh.Ends[i].Origin] = &v.result.Mesh.Ends[i]
-	}
 	for r := range v.state.Nodes() {
 		n := r.Content.Node
 		a := api.Node{
@@ -248,7 +244,7 @@ func (v viewer) nodes() (out []api.Node) {
 			}
 		}
 		a.Tunnel = v.tunnel(r.Origin, n.PublicKey)
-		if e := ends[r.Origin]; e != nil {
+		if e, is := v.result.Mesh.End(r.Origin); is {
 			a.Peer = &api.Peer{PublicKey: e.Key, Endpoint: e.Underlay, AllowedIPs: e.AllowedIPs, NoTunnel: e.Why}
 		}
 		out = append(out, a)

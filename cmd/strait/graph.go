@@ -54,7 +54,8 @@ func (a *app) graphCommand() *cobra.Command {
 
 var graphFormats = []string{"text", "dot", "mermaid"}
 
-// mesh is the picture as data. Nothing in it depends on the time at which it is drawn.
+// mesh is the picture as data. Nothing in it depends on the time at which it is drawn. It renders the daemon's
+// own mesh, as the answer gives it: api.Peer is what that says of a node.
 type mesh struct {
 	from     string // the node that sees it, "cluster/node"
 	clusters []meshCluster
@@ -85,7 +86,7 @@ func meshOf(l *api.NodeList) mesh {
 	}
 	for i := range l.Items {
 		for j := i + 1; j < len(l.Items); j++ {
-			if x, y := &l.Items[i], &l.Items[j]; x.Cluster != y.Cluster && noTunnel(x) == "" && noTunnel(y) == "" {
+			if x, y := &l.Items[i], &l.Items[j]; tunneled(x, y) {
 				m.links = append(m.links, link{x, y, whyDown(x, y)})
 			}
 		}
@@ -101,6 +102,12 @@ func noTunnel(n *api.Node) string {
 		return "this straitd does not say how to reach it; upgrade it"
 	}
 	return n.Peer.NoTunnel
+}
+
+// tunneled reports whether a tunnel leads from each of two nodes to the other. It is the rule by which
+// daemons choose the peers of their devices.
+func tunneled(a, b *api.Node) bool {
+	return a.Cluster != b.Cluster && noTunnel(a) == "" && noTunnel(b) == ""
 }
 
 // unreachable says why a node is not reachable; empty if it is.

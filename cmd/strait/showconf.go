@@ -141,14 +141,15 @@ func (s showconf) render(l *api.NodeList, n *api.Node, extra []netip.Prefix) ([]
 	return out, err
 }
 
-// wholeConf is the configuration of a node's device: itself, and the nodes of other clusters.
+// wholeConf is the configuration of a node's device: itself, and the nodes of other clusters. It renders the
+// mesh of the daemon that was asked, as graph does.
 func wholeConf(l *api.NodeList, n *api.Node) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Node %s. The private key is not here: wg setconf clears it, so set it afterwards with\n", clean(fullName(n)))
 	fmt.Fprintf(&b, "# wg set DEVICE private-key FILE, where FILE is wireguard.key in the stateDir of the node.\n")
 	fmt.Fprintf(&b, "[Interface]\nListenPort = %d\nFwMark = 0x%x\n", n.Peer.Endpoint.Port(), datapath.TunnelMark)
 	for i := range l.Items {
-		if o := &l.Items[i]; o.Cluster != n.Cluster && noTunnel(o) == "" {
+		if o := &l.Items[i]; tunneled(n, o) {
 			b.WriteByte('\n')
 			b.Write(peerSection(o, nil))
 		}

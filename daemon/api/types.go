@@ -253,7 +253,8 @@ type Node struct {
 	Peer *Peer `json:"peer,omitempty"`
 }
 
-// Peer is what other machines must know of a node to have a tunnel to it. It holds no secret.
+// Peer is what other machines must know of a node to have a tunnel to it: what the daemon's mesh says of the
+// node. It holds no secret.
 type Peer struct {
 	PublicKey key.Public `json:"publicKey,omitzero"`
 	// Endpoint is the node's outer UDP address.

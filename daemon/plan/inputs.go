@@ -96,6 +96,4 @@ type (
 	Remote = mesh.Remote
 	// Guest is a machine outside every cluster for which this cluster has a pin.
 	Guest = mesh.Guest
-	// End is a node of the clusterset as a WireGuard peer of the nodes of other clusters.
-	End = mesh.End
 )

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"net/netip"
+	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/internal/key"
@@ -18,6 +19,15 @@ type End struct {
 	Inside netip.AddrPort
 	// Why says why no tunnel leads to the node; empty if one does.
 	Why string
+}
+
+// End returns a node as a peer, if it is one of the clusterset's.
+func (m *Mesh) End(o clustermesh.Origin) (e End, is bool) {
+	i, is := slices.BinarySearchFunc(m.Ends, o, func(e End, o clustermesh.Origin) int { return e.Origin.Compare(o) })
+	if is {
+		e = m.Ends[i]
+	}
+	return e, is
 }
 
 // describe returns all nodes as peers. Problems are those that kept nodes from being ends.
