@@ -474,3 +474,14 @@ func BenchmarkOneChange(b *testing.B) {
 		p.plan(s)
 	}
 }
+
+// BenchmarkNoChange is each later one when nothing has changed.
+func BenchmarkNoChange(b *testing.B) {
+	s := large()
+	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
+	p.plan(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.plan(s)
+	}
+}

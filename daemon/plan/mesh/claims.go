@@ -37,7 +37,7 @@ func (c claim) excludes(d claim) bool {
 // guards reports whether a claim is that of an entry which had the ClusterIPs that d is a new claim
 // to.
 func (c claim) guards(d claim) bool {
-	return c.entry && c.held && !d.held && c.prefix.Overlaps(d.prefix)
+	return c.entry && c.had && !d.had && c.prefix.Overlaps(d.prefix)
 }
 
 // standsBy reports whether two claims are those of entries of one cluster.
@@ -108,7 +108,7 @@ func (m work) claims(nodes []node) (out []claim, problems []clustermesh.Problem)
 		c := claim{standing: standing{node: n.origin, own: n.origin.Cluster == m.Self.Cluster, dead: n.dead}}
 		for _, pre := range n.Prefixes {
 			c.prefix, c.entry = pre.Masked(), slices.Contains(n.ClusterIPs, pre)
-			c.held = m.had.prefix(&n, c.prefix)
+			c.had = m.had.prefix(&n, c.prefix)
 			if i := slices.IndexFunc(m.CIDRs, c.prefix.Overlaps); i >= 0 {
 				problems = append(problems, clustermesh.Problem{
 					Code:   problem.ClusterPrefixOverlap,

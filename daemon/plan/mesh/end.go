@@ -34,7 +34,7 @@ func (m Inputs) node(r clustermesh.Record) node {
 
 // ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key belongs to one
 // node of the clusterset, and so does an underlay address with its port: to the one that proved that it has
-// it, or else to the one that had it in the last plan. If there is neither, no node gets it. Every node that
+// it, or else to the one that had it in the last mesh. If there is neither, no node gets it. Every node that
 // cannot be an end is a Problem, whichever cluster it is in.
 func (m work) ends(nodes []node, owned map[clustermesh.Origin][]netip.Prefix) (map[clustermesh.Origin]netip.AddrPort, []clustermesh.Problem) {
 	ends := make(map[clustermesh.Origin]netip.AddrPort, len(nodes))
@@ -58,7 +58,7 @@ func (m work) keyed(nodes []node) (out []node, problems []clustermesh.Problem) {
 	byKey := make(contest[key.Public], len(nodes))
 	for i := range nodes {
 		if n := &nodes[i]; !n.PublicKey.IsZero() { // without a key, the mesh is off there
-			byKey.claim(n.PublicKey, standing{node: n.origin, dead: n.dead, proven: n.keyProven, held: m.had.key(n)})
+			byKey.claim(n.PublicKey, standing{node: n.origin, dead: n.dead, proven: n.keyProven, had: m.had.key(n)})
 		}
 	}
 	m.claimKeys(nodes, byKey)
@@ -91,7 +91,7 @@ func (m work) underlays(nodes []node) (out []netip.AddrPort, problems []clusterm
 	for i := range nodes {
 		n := &nodes[i]
 		for j, a := range n.listeners() {
-			byAddr.claim(a, standing{node: n.origin, dead: n.dead, proven: n.at == a.Addr(), held: m.had.underlay(n, a), first: j == 0})
+			byAddr.claim(a, standing{node: n.origin, dead: n.dead, proven: n.at == a.Addr(), had: m.had.underlay(n, a), first: j == 0})
 		}
 	}
 	lost := byAddr.lost()

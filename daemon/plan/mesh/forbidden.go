@@ -9,10 +9,10 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Host is what a plan must know about the machine that it is made for.
+// Host is what a mesh must know about the machine that it is made for.
 type Host struct {
 	// Unknown says that the fields below could not be read, which is not the same as empty. The
-	// tunnels then stay as last planned.
+	// mesh then stays as it was.
 	Unknown bool
 	// Addrs are the machine's own addresses.
 	Addrs []netip.Addr

@@ -39,7 +39,7 @@ func (m work) claimKeys(nodes []node, keys contest[key.Public]) {
 	for _, g := range m.Guests {
 		here := len(g.Nodes) == 0 || slices.Contains(g.Nodes, m.Self.Node)
 		if _, taken := keys[g.Key]; taken && here && (m.hadGuests[g.Name] || !stronger[g.Key]) {
-			keys.claim(g.Key, standing{node: g.origin(), proven: true, held: m.hadGuests[g.Name]})
+			keys.claim(g.Key, standing{node: g.origin(), proven: true, had: m.hadGuests[g.Name]})
 			m.guestKeys[g.Key] = g.Name
 		}
 	}
@@ -50,7 +50,7 @@ func (m work) claimRanges() (out []claim) {
 	for _, g := range m.Guests {
 		for _, p := range g.Range {
 			if m.hadGuests[g.Name] {
-				out = append(out, claim{standing: standing{node: g.origin(), held: true}, prefix: p.Masked()})
+				out = append(out, claim{standing: standing{node: g.origin(), had: true}, prefix: p.Masked()})
 			}
 		}
 	}

@@ -8,24 +8,23 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// had is what nodes had of the clusterset before. What the device had, it decides; the last plan does the
-// rest.
+// had is what nodes had before: of what the device had, it decides; of the rest, the last mesh.
 type had struct {
 	ends map[clustermesh.Origin]*End // of the last mesh
 	device
 }
 
-// device is what the WireGuard device had when the daemon started: a daemon that was restarted does not know
-// whose that was. Each peer counts until a plan has it; see forgetHad. Before, its node can be missing in the
-// last plan only because the daemon has not heard it yet, and another that was heard first would seem to have
-// had what is the other one's.
+// device is what the WireGuard device had when the daemon started: a daemon that was restarted does
+// not know whose that was. Each peer counts until a mesh has it; see forget. Until then its node may
+// be missing in the last mesh only because this daemon does not know it yet. Another node that became
+// known first would seem to have had what is not its own.
 type device struct {
 	peers     map[key.Public]Had
 	underlays map[netip.AddrPort]bool
 	prefixes  map[netip.Prefix]bool
 }
 
-// Had is a peer that the WireGuard device had before the first plan.
+// Had is a peer that the WireGuard device had before the first mesh.
 type Had struct {
 	Key        key.Public
 	Underlay   netip.AddrPort

@@ -33,8 +33,8 @@ type Mesh struct {
 	Ends []End
 	// Guests are the machines outside every cluster that this cluster knows of, sorted by name.
 	Guests []Admitted
-	// Inside are ranges of other clusters' pods that packets leave for through tunnels only.
-	Inside []netip.Prefix
+	// TunnelOnly are ranges of other clusters' pods that packets leave for through tunnels only.
+	TunnelOnly []netip.Prefix
 	// ClusterSetIPs are the ranges of those, which no tunnel leads to.
 	ClusterSetIPs []netip.Prefix
 	// Problems are what nodes, guests and ranges did not get, and why, and what others claim of
@@ -104,7 +104,7 @@ func (m work) mesh(nodes []node, kept *Mesh) *Mesh {
 	out.Own = m.sources()
 	var refused, open []clustermesh.Problem
 	out.Guests, refused = m.admit(out.Own)
-	out.Inside, open = m.inside()
+	out.TunnelOnly, open = m.tunnelOnly()
 	out.Problems = slices.Concat(out.Problems, refused, open)
 	return out
 }

@@ -71,9 +71,9 @@ func (m work) whose(a netip.Addr, nodes []*node, kept *Mesh) clustermesh.Cluster
 		c.node = n.origin
 		c.proven = c.proven || n.at == a
 		if at := netip.AddrPortFrom(a, n.WireGuardPort); m.had.underlays[at] {
-			c.held = c.held || m.had.underlay(n, at)
+			c.had = c.had || m.had.underlay(n, at)
 		} else {
-			c.held = c.held || kept != nil && kept.places.machines[a] == n.origin.Cluster
+			c.had = c.had || kept != nil && kept.places.machines[a] == n.origin.Cluster
 		}
 		claims[n.origin.Cluster] = c
 	}

@@ -10,8 +10,8 @@ type standing struct {
 	proven bool
 	// own: it is in the cluster of the node that the plan is for, which believes that one before others.
 	own bool
-	// held: the node had it before; see had.
-	held bool
+	// had: the node had it before; see had.
+	had bool
 	// first: the node would use it before anything else that it has of the kind.
 	first bool
 	// dead: the node's machine is.
@@ -20,7 +20,7 @@ type standing struct {
 
 // level orders claims: the lower one wins.
 func (s standing) level() (n int) {
-	for _, good := range [...]bool{s.proven, s.own, s.held, s.first} {
+	for _, good := range [...]bool{s.proven, s.own, s.had, s.first} {
 		n *= 2
 		if !good {
 			n++

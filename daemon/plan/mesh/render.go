@@ -56,7 +56,7 @@ func (m *Mesh) Routes() (out []datapath.Route) {
 	for _, r := range out {
 		led[r.Dst] = true
 	}
-	for _, p := range m.Inside {
+	for _, p := range m.TunnelOnly {
 		if !led[p] {
 			led[p] = true
 			out = append(out, datapath.Route{Dst: p, Unreachable: true})

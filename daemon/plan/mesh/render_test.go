@@ -62,7 +62,7 @@ func TestRenderings(t *testing.T) {
 		},
 		{
 			"ranges that no tunnel leads to",
-			mesh.Mesh{Self: self, ClusterSetIPs: prefixes("241.0.0.0/8"), Inside: prefixes("10.2.0.0/16", "10.2.0.0/24", "10.3.0.0/16", "10.3.0.0/16"), Ends: []mesh.End{end("b", "n1", 3, "", "10.2.0.0/24")}},
+			mesh.Mesh{Self: self, ClusterSetIPs: prefixes("241.0.0.0/8"), TunnelOnly: prefixes("10.2.0.0/16", "10.2.0.0/24", "10.3.0.0/16", "10.3.0.0/16"), Ends: []mesh.End{end("b", "n1", 3, "", "10.2.0.0/24")}},
 			"b/n1", "10.2.0.0/16 unreachable, 10.2.0.0/24, 10.3.0.0/16 unreachable, 241.0.0.0/8 unreachable", "",
 		},
 	} {

@@ -14,9 +14,9 @@ type Remote struct {
 	Range   netip.Prefix
 }
 
-// inside returns the remote ranges. One that covers something else that this machine must reach is a Problem
+// tunnelOnly returns the remote ranges. One that covers something else that this machine must reach is a Problem
 // instead.
-func (m work) inside() (out []netip.Prefix, problems []clustermesh.Problem) {
+func (m work) tunnelOnly() (out []netip.Prefix, problems []clustermesh.Problem) {
 	if !m.On {
 		return nil, nil
 	}
