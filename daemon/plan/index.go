@@ -169,8 +169,12 @@ func (x *index) gone() (out []netip.Addr) {
 // sourceOf makes a source from a record. It returns the old one if nothing in it changed. Records
 // are immutable, so a list of endpoints at the same address in memory is the same list.
 func (x *index) sourceOf(v sight, o clustermesh.Origin, old *source) *source {
-	src := &source{origin: o, endpoints: v.State.Records[o].Content.Endpoints, dead: v.dead[o], facts: v.factsOf(o)}
-	same := old != nil && sameList(old.endpoints, src.endpoints)
+	endpoints, dead, facts := v.State.Records[o].Content.Endpoints, v.dead[o], v.factsOf(o)
+	same := old != nil && sameList(old.endpoints, endpoints)
+	if same && old.others == nil && x.placed == v.mesh && old.dead == dead && old.facts == facts {
+		return old
+	}
+	src := &source{origin: o, endpoints: endpoints, dead: dead, facts: facts}
 	if !same || old.others != nil {
 		src.others = v.strangers(src)
 	}
