@@ -26,8 +26,8 @@ type source struct {
 type facts struct {
 	contact  clustermesh.Contact
 	locality clustermesh.Locality
-	// inside is where pods that use the node's network are reached through the tunnel; invalid if this
-	// node has no tunnel to it.
+	// inside is where pods that use the node's network are reached through the tunnel; invalid if
+	// this node has no tunnel to it.
 	inside netip.Addr
 	drains drains
 	// tunnel is what is wrong with it.
@@ -65,8 +65,9 @@ func (x *index) of(s clustermesh.ServiceName) []row {
 	return nil
 }
 
-// sight is what an index is made from: the Inputs, which nodes' machines are dead, and the mesh.
-type sight struct {
+// indexInputs is what an index is made from: the Inputs, which nodes' machines are dead, and the
+// mesh.
+type indexInputs struct {
 	Inputs
 	dead map[clustermesh.Origin]bool
 	mesh *mesh.Mesh
@@ -84,8 +85,8 @@ const (
 
 // update replaces the indexed records by those of a state, and returns the services whose endpoints
 // it touched.
-func (x *index) update(v sight) map[clustermesh.ServiceName]touch {
-	next := make(map[clustermesh.Origin]*source, len(v.State.Records))
+func (x *index) update(in indexInputs) map[clustermesh.ServiceName]touch {
+	next := make(map[clustermesh.Origin]*source, len(in.State.Records))
 	gone := map[*source]bool{}
 	touched := map[clustermesh.ServiceName]touch{}
 	added := map[clustermesh.ServiceName][]row{}
@@ -102,9 +103,9 @@ func (x *index) update(v sight) map[clustermesh.ServiceName]touch {
 			added[name] = append(added[name], rows...)
 		}
 	}
-	for o := range v.State.Records {
+	for o := range in.State.Records {
 		old := x.sources[o]
-		next[o] = x.sourceOf(v, o, old)
+		next[o] = x.sourceOf(in, o, old)
 		if next[o] != old {
 			replace(old, next[o])
 		}
@@ -114,7 +115,7 @@ func (x *index) update(v sight) map[clustermesh.ServiceName]touch {
 			replace(old, nil)
 		}
 	}
-	x.sources, x.placed = next, v.mesh
+	x.sources, x.placed = next, in.mesh
 	x.merge(touched, gone, added)
 	return touched
 }
@@ -168,20 +169,20 @@ func (x *index) gone() (out []netip.Addr) {
 
 // sourceOf makes a source from a record. It returns the old one if nothing in it changed. Records
 // are immutable, so a list of endpoints at the same address in memory is the same list.
-func (x *index) sourceOf(v sight, o clustermesh.Origin, old *source) *source {
-	endpoints, dead, facts := v.State.Records[o].Content.Endpoints, v.dead[o], v.factsOf(o)
+func (x *index) sourceOf(in indexInputs, o clustermesh.Origin, old *source) *source {
+	endpoints, dead, facts := in.State.Records[o].Content.Endpoints, in.dead[o], in.factsOf(o)
 	same := old != nil && sameList(old.endpoints, endpoints)
-	if same && old.others == nil && x.placed == v.mesh && old.dead == dead && old.facts == facts {
+	if same && old.others == nil && x.placed == in.mesh && old.dead == dead && old.facts == facts {
 		return old
 	}
 	src := &source{origin: o, endpoints: endpoints, dead: dead, facts: facts}
 	if !same || old.others != nil {
-		src.others = v.strangers(src)
+		src.others = in.strangers(src)
 	}
-	if same && x.placed == v.mesh && old.facts.inside == src.facts.inside && maps.Equal(old.others, src.others) {
+	if same && x.placed == in.mesh && old.facts.inside == src.facts.inside && maps.Equal(old.others, src.others) {
 		src.strays = old.strays
 	} else {
-		src.strays = v.strays(src)
+		src.strays = in.strays(src)
 	}
 	if same && maps.Equal(old.strays, src.strays) && old.dead == src.dead && old.facts == src.facts && maps.Equal(old.others, src.others) {
 		return old
@@ -207,14 +208,14 @@ func deadNodes(s clustermesh.State) map[clustermesh.Origin]bool {
 	return out
 }
 
-func (v sight) factsOf(o clustermesh.Origin) facts {
-	f := facts{contact: v.State.Contacts[o], drains: drainsOf(v.State, o), tunnel: v.Faults[o]}
-	if o == v.Self.Origin() || o.Node == "" {
+func (in indexInputs) factsOf(o clustermesh.Origin) facts {
+	f := facts{contact: in.State.Contacts[o], drains: drainsOf(in.State, o), tunnel: in.Faults[o]}
+	if o == in.Self.Origin() || o.Node == "" {
 		f.contact = clustermesh.Alive
 	}
-	if n := v.State.Records[o].Content.Node; n != nil {
+	if n := in.State.Records[o].Content.Node; n != nil {
 		f.locality = n.Locality
-		if v.Config.Mesh && o.Cluster != v.Self.Cluster {
+		if in.Config.Mesh && o.Cluster != in.Self.Cluster {
 			f.inside = n.Inside
 		}
 	}
@@ -222,7 +223,7 @@ func (v sight) factsOf(o clustermesh.Origin) facts {
 }
 
 // strangers returns the facts of nodes other than the record's own.
-func (v sight) strangers(src *source) (out map[clustermesh.NodeName]facts) {
+func (in indexInputs) strangers(src *source) (out map[clustermesh.NodeName]facts) {
 	for i := range src.endpoints {
 		node := src.endpoints[i].Node
 		if _, known := out[node]; known || node == src.origin.Node {
@@ -231,7 +232,7 @@ func (v sight) strangers(src *source) (out map[clustermesh.NodeName]facts) {
 		if out == nil {
 			out = map[clustermesh.NodeName]facts{}
 		}
-		out[node] = v.factsOf(clustermesh.Origin{Cluster: src.origin.Cluster, Node: node})
+		out[node] = in.factsOf(clustermesh.Origin{Cluster: src.origin.Cluster, Node: node})
 	}
 	return out
 }

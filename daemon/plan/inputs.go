@@ -15,13 +15,14 @@ type Inputs struct {
 	// machines. The zero State is a clusterset of which nothing is known.
 	State clustermesh.State
 	// Self is the node to plan for, from the daemon's configuration and identity. It need not be
-	// this machine's: a what-if plans for any node of the State.
+	// this machine's: a what-if plans for any node of the State. It must be set.
 	Self Self
 	// Config is the node's configuration, as far as plans depend on it. It does not change in the
-	// life of a daemon.
+	// life of a daemon. With the zero Config there is no mesh, the cluster allocates ClusterSetIPs
+	// itself, and traffic neither spills nor ramps.
 	Config Config
 	// Now is the time of the plan, by this machine's clock. Ramps and drains follow it; it may go
-	// back.
+	// back. The zero time is before every gradual drain.
 	Now time.Time
 
 	// Learning is true until gossip and the source have been read completely. What a plan then
@@ -30,17 +31,18 @@ type Inputs struct {
 	// having had it.
 	Learning bool
 	// Host is what the machine says of its links and addresses. The zero Host is a machine without
-	// any; one that could not be read is Unknown.
+	// any; a machine that could not be read is Unknown.
 	Host Host
 	// Device has the peers that the WireGuard device had before the first plan, so that a restart
-	// of the daemon changes no owner. It counts only with a zero Past, and there can be none.
+	// of the daemon changes no owner. It counts only with a zero Past. Nil if there was no device.
 	Device []Had
 
 	// Far is how far away clusters are that are not among the nearest, in steps of measured round
-	// trips. It counts only if Config has no costs. Nil if all are alike, or it is not known.
+	// trips; a cluster that is not in it is near. It counts only if Config has no costs. Nil if all
+	// are alike, or it is not known.
 	Far map[clustermesh.ClusterName]uint32
-	// Faults are the nodes whose tunnels do not carry what they should, as this node's probes
-	// found. Nil if none is known.
+	// Faults are the nodes whose tunnels do not carry what they should, and what is wrong, as this
+	// node's probes found. Nil if no fault is known.
 	Faults map[clustermesh.Origin]Fault
 
 	// Remotes are other clusters' pod ranges, from pins, that packets leave for through tunnels

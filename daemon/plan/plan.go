@@ -32,7 +32,7 @@ type Result struct {
 	// Allocations are the ClusterSetIPs that this node's cluster should have. Its leader publishes
 	// them.
 	Allocations []clustermesh.Allocation
-	// Mesh is the mesh of tunnels. Desired has what the kernel gets of it.
+	// Mesh is the mesh of tunnels, never nil. Desired has what the kernel gets of it.
 	Mesh     *mesh.Mesh
 	Problems []clustermesh.Problem
 	// Next is when to plan again, although nothing changes; 0 if there is no need.
@@ -76,8 +76,8 @@ func (p *planner) plan() Result {
 	fresh := p.settle()
 	fresh = p.merged.update(s, p.Self.Cluster, p.Config) || fresh
 	own, dead := p.owned.update(p.Config.CIDRs, p.merged.given), deadNodes(s)
-	m := p.connect(dead, own)
-	touched := p.index.update(sight{p.Inputs, dead, m})
+	m := p.planMesh(dead, own)
+	touched := p.index.update(indexInputs{p.Inputs, dead, m})
 	p.moving = p.moving.touch(p.Now, touched)
 	p.shares.update(s, p.Self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
@@ -125,9 +125,9 @@ type tunnels struct {
 	routes  []datapath.Route
 }
 
-// connect makes the mesh. Dead are the nodes whose machines are dead, and own are strait's own
+// planMesh makes the mesh. Dead are the nodes whose machines are dead, and own are strait's own
 // addresses.
-func (p *planner) connect(dead map[clustermesh.Origin]bool, own datapath.Own) (m *mesh.Mesh) {
+func (p *planner) planMesh(dead map[clustermesh.Origin]bool, own datapath.Own) (m *mesh.Mesh) {
 	m, p.mesh = mesh.Of(mesh.Inputs{
 		State: p.State, Self: p.Self.Origin(), Dead: dead, On: p.Config.Mesh, CIDRs: p.Config.CIDRs, Own: own,
 		Learning: p.Learning, Host: p.Host, Device: p.Device, Remotes: p.Remotes, ClusterIPs: p.ClusterIPs, Guests: p.Guests,

@@ -8,7 +8,7 @@ import (
 
 // strays returns the endpoints of a record that have others' addresses. Those of this node's own cluster can
 // be behind its own Services whatever others say.
-func (v sight) strays(src *source) map[netip.Addr]mesh.Stray {
+func (in indexInputs) strays(src *source) map[netip.Addr]mesh.Stray {
 	var out map[netip.Addr]mesh.Stray
 	for i := range src.endpoints {
 		m := member{&src.endpoints[i], src}
@@ -16,14 +16,14 @@ func (v sight) strays(src *source) map[netip.Addr]mesh.Stray {
 		if m.Node != "" {
 			o.Node = m.Node
 		}
-		s, is := v.mesh.Stray(o, m.addr())
+		s, is := in.mesh.Stray(o, m.addr())
 		if !is && m.addr() != m.Addr { // slices and DNS have that one
-			s, is = v.mesh.Stray(o, m.Addr)
+			s, is = in.mesh.Stray(o, m.Addr)
 		}
 		if !is {
 			continue
 		}
-		if o.Cluster == v.Self.Cluster {
+		if o.Cluster == in.Self.Cluster {
 			s.Why = ""
 		}
 		if out == nil {

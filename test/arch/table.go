@@ -121,7 +121,7 @@ var Table = []Package{
 	{Path: "daemon/belief", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "daemon/plan"}},
 	{Path: "daemon/identity", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "daemon/health", Pure: true, Imports: []string{"clustermesh", "daemon/plan", "daemon/plan/mesh", "datapath"}},
-	// The tunnels. It knows no services.
+	// The tunnels. It does not know which endpoints services use.
 	{Path: "daemon/plan/mesh", Pure: true, Imports: []string{"clustermesh", "datapath/tunnelhealth"}, Tests: []string{"datapath"}},
 	{Path: "daemon/lend"}, // the daemon reads what a pod of the node lends
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},

@@ -3,7 +3,7 @@
 //
 // Input is Inputs, and the Past of the last mesh; output is a Mesh, and the Past for the next one.
 // What the device, the routing table and the rules for packets get of it are its methods. Pure: the
-// same Inputs and Past give the same Mesh. It must not know services and their endpoints, nor any
+// same Inputs and Past give the same Mesh. It must not know which endpoints services use, nor any
 // shell.
 package mesh
 
@@ -57,7 +57,7 @@ type Inputs struct {
 	// cluster.
 	CIDRs []netip.Prefix
 	Own   datapath.Own
-	// The others are those of plan.Inputs.
+	// The others mean what they mean in plan.Inputs. Device counts only with a zero Past.
 	Learning   bool
 	Host       Host
 	Device     []Had
