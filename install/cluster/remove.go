@@ -169,7 +169,8 @@ func (c *Cluster) RemoveWritten(ctx context.Context) ([]Change, error) {
 			changes, err := c.deletePatiently(ctx, kind, row.Labels, patience)
 			out, errs = append(out, changes...), append(errs, err)
 		case written.Released:
-			errs = append(errs, c.release(ctx, kind, row.GroupVersionKind().Kind))
+			changes, err := c.release(ctx, kind, row.GroupVersionKind().Kind)
+			out, errs = append(out, changes...), append(errs, err)
 		}
 	}
 	return out, errors.Join(errs...)
@@ -203,14 +204,15 @@ func (c *Cluster) servedResource(row written.Row) schema.GroupVersionResource {
 }
 
 // release removes the fields that the leader owns in objects of others, such as conditions. An
-// apply without any field removes them.
-func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource, name string) error {
+// apply without any field removes them. If the object's definition does not allow that, they stay, and
+// the changes list the object.
+func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource, name string) (out []Change, err error) {
 	list, err := c.objects.Resource(kind).List(ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
 	if err != nil {
-		return fmt.Errorf("context %s: list %s: %w", c.Context, kind.Resource, err)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("context %s: list %s: %w", c.Context, kind.Resource, err)
 	}
 	var errs []error
 	force := true
@@ -226,12 +228,17 @@ func (c *Cluster) release(ctx context.Context, kind schema.GroupVersionResource,
 			}
 			_, err := c.objects.Resource(kind).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.ApplyPatchType, []byte(empty),
 				metav1.PatchOptions{FieldManager: f.Manager, Force: &force}, subresource...)
-			if ignoreNotFound(err) != nil {
+			switch {
+			case apierrors.IsInvalid(err):
+				kept := change("kept", &o)
+				kept.Why = "its definition needs what strait wrote into it: " + err.Error()
+				out = append(out, kept)
+			case ignoreNotFound(err) != nil:
 				errs = append(errs, fmt.Errorf("context %s: release %s %s/%s: %w", c.Context, name, o.GetNamespace(), o.GetName(), err))
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return out, errors.Join(errs...)
 }
 
 // RemoveInstalled deletes what install created: the workloads and their RBAC rules, the namespace

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,6 +56,20 @@ func TestUninstallSeesANewRow(t *testing.T) {
 	}
 	if left[fmt.Sprint("ours-", len(rows))] {
 		t.Error("what a new row marks is left behind")
+	}
+}
+
+// TestReleaseRefused: an object whose definition needs what strait wrote does not keep strait installed.
+func TestReleaseRefused(t *testing.T) {
+	row, _ := written.Kind(written.MultiService)
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{row.Resource: "List"},
+		object(row, "shop", "cart", ""))
+	refusal := apierrors.NewInvalid(row.GroupVersionKind().GroupKind(), "cart", nil)
+	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
+	c := &Cluster{Context: "c1", objects: client}
+	kept, err := c.release(t.Context(), row.Resource, row.GroupVersionKind().Kind)
+	if err != nil || len(kept) != 1 || kept[0].Did != "kept" || kept[0].Name != "shop/cart" || kept[0].Why == "" {
+		t.Errorf("kept %+v, %v", kept, err)
 	}
 }
 

@@ -235,6 +235,28 @@ func TestUninstallMultiCluster(t *testing.T) {
 	}
 }
 
+// TestUninstallReleasesStatuses: a policy stays, without what a leader wrote into it.
+func TestUninstallReleasesStatuses(t *testing.T) {
+	u := newUser(t)
+	u.does(installC1)
+	const object = "apiVersion: strait.io/v1alpha1\nkind: ServicePolicy\nmetadata: {name: left}\n"
+	lab := apiserver.Lab(t, 2)
+	if err := lab.Apply(t.Context(), "c1", object+"spec: {from: [c1], to: [c2], select: [{namespaces: [shop]}]}"); err != nil {
+		t.Fatal(err)
+	}
+	status := object + "status: {cluster: c1, selected: 1, shared: 1, mirrored: 0, imported: 0, joined: 0, skipped: [{service: c1/shop/a, reason: b}], conditions: " +
+		"[{type: Ready, status: 'True', reason: InForce, message: a, lastTransitionTime: '2026-01-01T00:00:00Z'}]}"
+	if _, err := lab.Kubectl(t.Context(), "c1", []byte(status), "apply", "--server-side", "--subresource=status", "--field-manager=strait", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is removed", "kept")
+	if got := u.kubectl("c1", "get", "servicepolicies", "left", "-o", "jsonpath={.spec.to} {.status}"); got != `["c2"]` && got != `["c2"] {}` {
+		t.Errorf("the policy has %s", got)
+	}
+	u.kubectl("c1", "delete", "servicepolicies", "left")
+	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"})
+}
+
 // TestUpgradeCRDs: CRDs of another program stay as they are, unless the user wants v1beta1. Nothing that
 // exists is lost, and the CRDs stay that program's.
 func TestUpgradeCRDs(t *testing.T) {

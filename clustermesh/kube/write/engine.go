@@ -156,7 +156,7 @@ type Part struct {
 
 // Part returns the share of a writer.
 func (e *Engine) Part(name written.Writer) *Part {
-	return &Part{Engine: e, Log: e.config.Log.With("part", "writer of "+string(name)), name: name}
+	return &Part{Engine: e, Log: e.config.Log.With("part", string(name)), name: name}
 }
 
 // Do carries out one operation and returns the API server's answer, nil after a deletion.

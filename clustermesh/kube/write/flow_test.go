@@ -113,3 +113,41 @@ func TestFlowCutsOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestWriteWithoutAnAnswer: a write ends although the API server does not answer it. A read does not: watches take
+// long. The context of a write that is answered lives until the answer has been read.
+func TestWriteWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := bounded{newFlow(), roundTrip(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})}
+		start := time.Now()
+		if _, err := post(t.Context(), f); err == nil || time.Since(start) != writeWithin || f.busy != 0 {
+			t.Errorf("after %v: %v, %d busy", time.Since(start), err, f.busy)
+		}
+		read, cancel := context.WithTimeout(t.Context(), 2*writeWithin)
+		defer cancel()
+		start = time.Now()
+		r, _ := http.NewRequestWithContext(read, http.MethodGet, "http://api.invalid/", nil)
+		if _, err := f.RoundTrip(r); err == nil || time.Since(start) != 2*writeWithin {
+			t.Errorf("a read ended after %v: %v", time.Since(start), err)
+		}
+		var sent context.Context
+		f.next = roundTrip(func(r *http.Request) (*http.Response, error) {
+			sent = r.Context()
+			return &http.Response{StatusCode: http.StatusCreated, Body: http.NoBody}, nil
+		})
+		answer, err := post(t.Context(), f)
+		if err != nil || sent.Err() != nil {
+			t.Fatalf("%v, %v", err, sent.Err())
+		}
+		if err := answer.Body.Close(); err != nil || sent.Err() == nil {
+			t.Errorf("the answer is read: %v, %v", err, sent.Err())
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
