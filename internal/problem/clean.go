@@ -12,7 +12,7 @@ const maxText = 4096
 // Clean returns the Problem as it may be shown and logged. Names and errors in it come from other clusters and
 // from peers without proof, and must not control a terminal, begin a line, or fill the log.
 func (p Problem) Clean() Problem {
-	for _, s := range []*string{&p.Object, &p.Field, &p.File, &p.Message, &p.Try} {
+	for _, s := range []*string{&p.Object, &p.Field, &p.File, &p.Message, &p.Try, &p.Ref.Kind, &p.Ref.Cluster, &p.Ref.Namespace, &p.Ref.Name} {
 		*s = clean(*s)
 	}
 	return p

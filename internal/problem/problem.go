@@ -19,6 +19,8 @@ type Problem struct {
 	// Object is the kind and name of what is wrong: "ServiceExport default/serve",
 	// "node us-east/n1".
 	Object string `json:"object"`
+	// Ref is the same for programs; absent if Object has no name, such as "seeds". See Ref.Problem.
+	Ref Ref `json:"ref,omitzero"`
 	// Field is the path inside the object, if one field is to blame: "spec.ports[0].port".
 	Field string `json:"field,omitempty"`
 	// File is where the object was read from, if from a file.
