@@ -50,12 +50,11 @@ func allocate(cidr netip.Prefix, have []Allocation, imports []Import, want map[S
 			ip = probe(cidr, first, owner)
 		}
 		if !ip.IsValid() {
-			problems = append(problems, Problem{
+			problems = append(problems, i.Service.Ref("ServiceImport").Problem(Problem{
 				Code:    problem.NoAddressFree,
-				Object:  "ServiceImport " + i.Service.String(),
 				Message: fmt.Sprintf("no ClusterSetIP is free near %s in %s: not programmed", first, cidr),
 				Try:     "configure a larger clustersetCIDR in every cluster",
-			})
+			}))
 			continue
 		}
 		owner[ip] = i.Service
@@ -69,13 +68,12 @@ func allocate(cidr netip.Prefix, have []Allocation, imports []Import, want map[S
 }
 
 func collision(service, other ServiceName, first, ip netip.Addr) Problem {
-	return Problem{
+	return service.Ref("ServiceImport").Problem(Problem{
 		Code:    problem.AddressCollision,
-		Object:  "ServiceImport " + service.String(),
 		Message: fmt.Sprintf("hashes to the same ClusterSetIP as %s (%s); uses %s instead", other, first, ip),
 		Try:     "nothing if every cluster shows this address; otherwise rename one of the two services",
 		Warning: true,
-	}
+	})
 }
 
 // probe returns the first free address at or after first, wrapping around at the end of cidr. The

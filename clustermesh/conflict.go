@@ -65,15 +65,16 @@ func falselyOldest(exports []ClusterExport) (out []Problem) {
 		if e.Created >= exports[0].Created {
 			continue
 		}
-		out = append(out, Problem{
-			Code:   problem.ExportLate,
-			Object: fmt.Sprintf("ServiceExport %s of cluster %s", e.Service, e.Cluster),
-			Field:  "metadata.creationTimestamp",
+		ref := e.Service.Ref("ServiceExport")
+		ref.Cluster = string(e.Cluster)
+		out = append(out, ref.Problem(Problem{
+			Code:  problem.ExportLate,
+			Field: "metadata.creationTimestamp",
 			Message: fmt.Sprintf("it claims to be from %s, but the clusterset has had no such export of this type before about %s: in conflicts it counts from then on, so the export of %s is the oldest",
 				utc(e.Created), utc(e.since()), exports[0].Cluster),
 			Try:     fmt.Sprintf("nothing, if cluster %s joined then, or if its Service came back or got another type; otherwise find out who changed the date", e.Cluster),
 			Warning: true,
-		})
+		}))
 	}
 	return out
 }
@@ -93,12 +94,11 @@ func (c Conflict) problem(s ServiceName) Problem {
 	case c.Reason == reasonFamily:
 		force = fmt.Sprintf("the families of the oldest export, from %s, are in force, and these clusters do not have all of them", c.Winner)
 	}
-	return Problem{
+	return s.Ref("ServiceExport").Problem(Problem{
 		Code:    problem.ExportConflict,
-		Object:  "ServiceExport " + s.String(),
 		Field:   c.Field,
 		Message: fmt.Sprintf("%d/%d clusters disagree (%s); %s", len(c.Losers), c.Total, strings.Join(who, ", "), force),
 		Try:     "make the Services agree in every exporting cluster",
 		Warning: true,
-	}
+	})
 }

@@ -57,12 +57,11 @@ func (i Import) rangeless() Problem {
 	for n, f := range i.Families {
 		names[n] = string(f)
 	}
-	return Problem{
+	return i.Service.Ref("ServiceImport").Problem(Problem{
 		Code:    problem.FamilyWithoutRange,
-		Object:  "ServiceImport " + i.Service.String(),
 		Field:   "ipFamilies",
 		Message: fmt.Sprintf("%s: clustersetCIDRs has no range of that family, so there is no ClusterSetIP here", strings.Join(names, ", ")),
 		Try:     fmt.Sprintf("add a range to clustersetCIDRs in every cluster, or change spec.ipFamilies of the Service in cluster %s", i.Exporters[0]),
 		Warning: true,
-	}
+	})
 }

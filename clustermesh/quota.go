@@ -54,11 +54,11 @@ func (s State) OverQuota(own ClusterName) (out []Problem) {
 	for _, c := range s.Clusters() {
 		all := s.exportsTo(own, c)
 		if _, left := s.bound(own, c, all); left > 0 {
-			out = append(out, Problem{
-				Code: problem.QuotaReached, Object: "cluster " + string(c), Field: "quota.exports",
+			out = append(out, problem.Cluster(string(c)).Problem(Problem{
+				Code: problem.QuotaReached, Field: "quota.exports",
 				Message: fmt.Sprintf("it exports %d Services, and its quota is %d with a ClusterSetIP, and as many headless ones: the youngest %d are not imported; those in force stay", len(all), s.Quotas[c], left),
 				Try:     fmt.Sprintf("if it should have so many, set quota.exports in the pin of cluster %s (authority.pinsFile); otherwise find out what it does", c),
-			})
+			}))
 		}
 	}
 	return out

@@ -115,10 +115,10 @@ func (d *Daemon) unled(s clustermesh.State, now time.Time) []clustermesh.Problem
 	if since.IsZero() {
 		return nil
 	}
-	return []clustermesh.Problem{{
-		Code: problem.NobodyLeads, Object: "Deployment " + d.kube.strait() + "/strait-leader",
+	return []clustermesh.Problem{problem.Object("Deployment", d.kube.strait(), "strait-leader").Problem(clustermesh.Problem{
+		Code: problem.NobodyLeads,
 		Message: fmt.Sprintf("none of its pods has lent a daemon what it takes to lead the cluster since %s: exports and imports stay as they were",
 			since.UTC().Format(time.TimeOnly+"Z")),
 		Try: "look at its pods: kubectl -n " + d.kube.strait() + " get pods -l app.kubernetes.io/component=leader",
-	}}
+	})}
 }

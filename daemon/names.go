@@ -40,11 +40,11 @@ func publicNames(c DNSConfig, r plan.Result, t *dns.Table) (out []clustermesh.Pr
 			continue
 		}
 		last = ns
-		out = append(out, clustermesh.Problem{
-			Code: problem.NamespacePublic, Object: "namespace " + ns, Field: "dns.fallThrough", Warning: true,
+		out = append(out, problem.Named("namespace", ns).Problem(clustermesh.Problem{
+			Code: problem.NamespacePublic, Field: "dns.fallThrough", Warning: true,
 			Message: fmt.Sprintf("%s is a top-level domain of the public DNS, so names such as %s.%s.svc.%s do not fall through: they would answer for %s.%s", ns, i.Service.Name, ns, c.FallThrough, i.Service.Name, ns),
 			Try:     "if local names in this namespace should, make a Namespace object of that name in this cluster; otherwise use the names in clusterset.local",
-		})
+		}))
 	}
 	return out
 }

@@ -24,16 +24,15 @@ func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Con
 	if found {
 		return &c, nil
 	}
-	return &c, []clustermesh.Problem{{
+	return &c, []clustermesh.Problem{problem.Object("Node", "", d.config.Node).Problem(clustermesh.Problem{
 		Code:    problem.NodeMissing,
-		Object:  "Node " + d.config.Node,
 		Message: "has no Node object in " + d.config.Source.where() + ": its zone, addresses and pod CIDRs are unknown, so other clusters cannot reach its pods",
 		Try:     "add the object, or set node in the config to the name of the object that is this machine",
-	}}
+	})}
 }
 
 func addressesUnknown(node string, err error) clustermesh.Problem {
-	return clustermesh.Problem{Code: problem.OwnAddressesUnknown, Object: "node " + node, Message: "read own addresses: " + err.Error()}
+	return problem.Named("node", node).Problem(clustermesh.Problem{Code: problem.OwnAddressesUnknown, Message: "read own addresses: " + err.Error()})
 }
 
 // machine returns what this node knows about itself besides its objects.

@@ -206,7 +206,7 @@ func (p *slot) schedule(now time.Time) {
 func (p *slot) problems() []problem.Problem {
 	out := slices.Concat(p.lastPut.problems, p.lastPrune.problems)
 	for _, err := range slices.Concat(flatten(p.lastPut.err), flatten(p.lastPrune.err)) {
-		out = append(out, problem.Problem{Code: problem.PartFailed, Object: p.name(), Message: err.Error()})
+		out = append(out, problem.Named(p.name(), "").Problem(problem.Problem{Code: problem.PartFailed, Message: err.Error()}))
 	}
 	return out
 }

@@ -14,11 +14,11 @@ import (
 // silently move a prefix from one peer to another.
 func SoundPeers(want []Peer, self key.Public) (sound []Peer, problems []problem.Problem) {
 	refuse := func(p Peer, format string, args ...any) {
-		problems = append(problems, problem.Problem{
-			Code:   problem.PlanIncoherent,
-			Object: "peer " + p.Name, Message: fmt.Sprintf(format, args...) + ": left out",
-			Try: "report this as a bug of strait: a plan must not contain it",
-		})
+		problems = append(problems, problem.Named("peer", p.Name).Problem(problem.Problem{
+			Code:    problem.PlanIncoherent,
+			Message: fmt.Sprintf(format, args...) + ": left out",
+			Try:     "report this as a bug of strait: a plan must not contain it",
+		}))
 	}
 	keys := make(map[key.Public]string, len(want))
 	owner := make(map[netip.Prefix]string, len(want))

@@ -146,13 +146,12 @@ func (d *differ) prune() {
 		return
 	}
 	if h.Import != nil && d.uncertain() {
-		d.problem(clustermesh.Problem{
+		d.problem(d.name.Ref("ServiceImport").Problem(clustermesh.Problem{
 			Code:    problem.ImportKept,
-			Object:  "ServiceImport " + d.name.String(),
 			Message: fmt.Sprintf("an exporting cluster is not heard (status.clusters: %s): the import is kept as it is", clusterNames(h.Import.Status.Clusters)),
 			Try:     "bring that cluster back; or, if it is gone for good, delete the ServiceImport",
 			Warning: true,
-		})
+		}))
 		d.heardSlices()
 		return
 	}

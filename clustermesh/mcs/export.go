@@ -10,7 +10,6 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/object"
 	"strait.io/strait/clustermesh/written"
 	"strait.io/strait/internal/problem"
 )

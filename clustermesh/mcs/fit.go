@@ -22,7 +22,7 @@ import (
 // of Kubernetes' validation of Services and EndpointSlices; what earlier checks have ruled out is
 // not checked again (record.Usable: addresses, numbers of ports, time-outs).
 func fit(i Import) (Import, []clustermesh.Problem) {
-	f := &fitting{object: "ServiceImport " + i.Service.String(), faults: map[fieldValue][]string{},
+	f := &fitting{object: i.Service.Ref("ServiceImport"), faults: map[fieldValue][]string{},
 		try: "correct it where the Service is exported; the rest of the import works"}
 	i.Labels = f.exported("labels", i.Labels, validation.IsValidLabelValue)
 	i.Annotations = f.exported("annotations", i.Annotations, nil)
@@ -38,7 +38,7 @@ func fit(i Import) (Import, []clustermesh.Problem) {
 
 // fitGlobal is fit for the endpoints of a global Service.
 func fitGlobal(g Global) (Global, []clustermesh.Problem) {
-	f := &fitting{object: "Service " + g.Service.String(), faults: map[fieldValue][]string{}, try: "correct it in the cluster that the endpoint is in; the others are listed"}
+	f := &fitting{object: g.Service.Ref("Service"), faults: map[fieldValue][]string{}, try: "correct it in the cluster that the endpoint is in; the others are listed"}
 	g.Endpoints = replaced(g.Endpoints, f.endpoint)
 	return g, f.list()
 }
@@ -47,7 +47,7 @@ func fitGlobal(g Global) (Global, []clustermesh.Problem) {
 // Service that is derived from it: the CRD lets users write much more. A traffic distribution
 // stays, because a newer API server may know more of them than this build; see known.
 func fitAsked(i *mcsv1beta1.ServiceImport) (mcsv1beta1.ServiceImportSpec, []clustermesh.Problem) {
-	f := &fitting{object: "ServiceImport " + i.Namespace + "/" + i.Name, faults: map[fieldValue][]string{}, try: "correct it in the ServiceImport; the rest of it works"}
+	f := &fitting{object: problem.Object("ServiceImport", i.Namespace, i.Name), faults: map[fieldValue][]string{}, try: "correct it in the ServiceImport; the rest of it works"}
 	spec := *i.Spec.DeepCopy()
 	spec.Ports = nil
 	for _, p := range i.Spec.Ports {
@@ -103,7 +103,8 @@ func messages(err error) []string {
 
 // fitting collects what is left out.
 type fitting struct {
-	object, try string
+	object problem.Ref
+	try    string
 	// faults are those of each value that a field has; nil if it has none.
 	faults map[fieldValue][]string
 	bad    []fieldValue // in the order in which they were met
@@ -140,11 +141,11 @@ func (f *fitting) list() (out []clustermesh.Problem) {
 			what += fmt.Sprintf(" and %d more", more)
 		}
 		rule, _, _ := strings.Cut(f.faults[v][0], " (e.g. ") // which goes on with a regular expression
-		out = append(out, clustermesh.Problem{
-			Code: problem.ImportLowered, Object: f.object, Field: v.field, Warning: true,
+		out = append(out, f.object.Problem(clustermesh.Problem{
+			Code: problem.ImportLowered, Field: v.field, Warning: true,
 			Message: fmt.Sprintf("%s: left out, because the API server would refuse it (%s)", what, rule),
 			Try:     f.try,
-		})
+		}))
 	}
 	return out
 }

@@ -72,11 +72,11 @@ func (d *differ) lowered(s *corev1.Service) {
 	if refused == "" || asked == got {
 		return
 	}
-	d.problem(clustermesh.Problem{
-		Code: problem.WriteRefused, Object: "Service " + d.name.Namespace + "/" + s.Name, Field: "spec.trafficDistribution", Warning: true,
+	d.problem(problem.Object("Service", d.name.Namespace, s.Name).Problem(clustermesh.Problem{
+		Code: problem.WriteRefused, Field: "spec.trafficDistribution", Warning: true,
 		Message: fmt.Sprintf("this cluster's API server does not know %s: it is %s here", asked, cmp.Or(got, "left out")),
 		Try:     "nothing to do: strait's own load balancing follows the export; kube-proxy here does after an upgrade of Kubernetes",
-	})
+	}))
 }
 
 // service returns the existing derived Service of a name, or nil.
@@ -302,12 +302,11 @@ func (d *differ) foreign(name string) {
 	if !d.have.Trouble.NameTaken {
 		return
 	}
-	p := clustermesh.Problem{
+	p := d.name.Ref("ServiceImport").Problem(clustermesh.Problem{
 		Code:    problem.ServiceNameInUse,
-		Object:  "ServiceImport " + d.name.String(),
 		Message: fmt.Sprintf("Service %s/%s exists and is not strait's: the import gets no ClusterSetIP", d.name.Namespace, name),
 		Try:     "rename or delete that Service",
-	}
+	})
 	if s := d.inForce(); s != nil {
 		p.Warning, p.Message = true, fmt.Sprintf("Service %s/%s exists and is not strait's: the import keeps Service %s", d.name.Namespace, name, s.Name)
 	}

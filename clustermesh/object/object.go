@@ -234,15 +234,15 @@ type objectReport struct {
 }
 
 func (o *objectReport) problem(code problem.Code, field, message, try string) {
-	o.report.problems = append(o.report.problems, clustermesh.Problem{
-		Code: code, Object: Name(o.kind, o.namespace, o.name), Field: field, Message: message, Try: try,
-	})
+	o.report.problems = append(o.report.problems, problem.Object(o.kind, o.namespace, o.name).Problem(clustermesh.Problem{
+		Code: code, Field: field, Message: message, Try: try,
+	}))
 }
 
 func (o *objectReport) warning(code problem.Code, field, message, try string) {
-	o.report.problems = append(o.report.problems, clustermesh.Problem{
-		Code: code, Object: Name(o.kind, o.namespace, o.name), Field: field, Message: message, Try: try, Warning: true,
-	})
+	o.report.problems = append(o.report.problems, problem.Object(o.kind, o.namespace, o.name).Problem(clustermesh.Problem{
+		Code: code, Field: field, Message: message, Try: try, Warning: true,
+	}))
 }
 
 // at formats a field path: at("spec.ports[%d].port", 2).

@@ -133,11 +133,11 @@ func illView() *view {
 	v.Status.Datapath.Foreign = []datapath.ForeignProgram{{Hook: "connect4", ID: 42, Name: "cil_sock4_connect", Path: "/sys/fs/cgroup",
 		Order: "before"}, {Hook: "recvmsg6", ID: 43, Path: "/sys/fs/cgroup/x\x1b", Order: "below"}, {Hook: "connect6", ID: 44, Name: "f"}}
 	v.Status.Problems = []problem.Problem{
-		{Code: problem.MapFull, Object: "map optouts", Message: "is full (8 of 8 entries): existing entries stay in force, new ones do not fit"},
-		{Code: problem.ExportConflict, Object: "ServiceExport default/serve", Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
-			"export, from us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true},
-		{Code: problem.ExportImpossible, Object: "Service default/broken", Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",
-			Message: "has no ports\x1b[31m", Try: "add a port"},
+		problem.Named("map", "optouts").Problem(problem.Problem{Code: problem.MapFull, Message: "is full (8 of 8 entries): existing entries stay in force, new ones do not fit"}),
+		problem.Object("ServiceExport", "default", "serve").Problem(problem.Problem{Code: problem.ExportConflict, Field: "ports[http]", Message: "1/2 clusters disagree (eu-central); the oldest " +
+			"export, from us-east, is in force", Try: "make the Services agree in every exporting cluster", Warning: true}),
+		problem.Object("Service", "default", "broken").Problem(problem.Problem{Code: problem.ExportImpossible, Field: "spec.ports", File: "/etc/strait/objects/broken.yaml",
+			Message: "has no ports\x1b[31m", Try: "add a port"}),
 	}
 	overruled := far()
 	overruled.Name = "shop/overruled"

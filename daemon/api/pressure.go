@@ -15,7 +15,7 @@ const nearlyFull = 0.8
 
 // mapProblem reports a map that is full or nearly so; false if it has room.
 func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
-	p := problem.Problem{Code: problem.MapFull, Object: "map " + m.Map}
+	p := problem.Named("map", m.Map).Problem(problem.Problem{Code: problem.MapFull})
 	switch {
 	case m.Soft || m.Limit == 0 || m.Share() < nearlyFull:
 		return problem.Problem{}, false
@@ -37,7 +37,7 @@ func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
 func (s Status) withDatapath() Status {
 	problems := slices.Clone(s.Problems)
 	add := func(p problem.Problem, found bool) {
-		if found && !slices.ContainsFunc(problems, func(q problem.Problem) bool { return q.Object == p.Object }) {
+		if found && !slices.ContainsFunc(problems, func(q problem.Problem) bool { return q.Ref == p.Ref }) {
 			problems = append(problems, p)
 		}
 	}
@@ -56,14 +56,13 @@ func foreignProblem(all []datapath.ForeignProgram) (problem.Problem, bool) {
 	if len(first) == 0 {
 		return problem.Problem{}, false
 	}
-	return problem.Problem{
-		Code:   problem.HooksShared,
-		Object: "socket hooks",
+	return problem.Named("socket hooks", "").Problem(problem.Problem{
+		Code: problem.HooksShared,
 		Message: fmt.Sprintf("programs of other software run before strait's (%s): if that software balances Services too, "+
 			"it decides about the addresses that it knows: ClusterIPs, and imports, by strait's EndpointSlices",
 			strings.Join(datapath.Names(first), ", ")),
 		Try: "if it balances, attach it to the cgroup that strait serves, or to one above, where strait runs before it; " +
 			"or turn it off for the sockets of pods (in Cilium: socketLB.hostNamespaceOnly); if it only counts or filters, leave it",
 		Warning: true,
-	}, true
+	}), true
 }

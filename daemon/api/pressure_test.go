@@ -37,7 +37,7 @@ func TestMapProblem(t *testing.T) {
 // TestPressureIsToldOnce: a problem that the daemon reports of a map replaces what is derived, and
 // an answer that is made of an answer says nothing twice.
 func TestPressureIsToldOnce(t *testing.T) {
-	s := Status{Problems: []problem.Problem{{Object: "map a", Message: "is full: 3 frontends wait"}},
+	s := Status{Problems: []problem.Problem{problem.Named("map", "a").Problem(problem.Problem{Message: "is full: 3 frontends wait"})},
 		Datapath: Datapath{Maps: []datapath.MapUsage{{Map: "a", Used: 1, Limit: 1}, {Map: "b", Used: 1, Limit: 1}, {Map: "c", Limit: 1}}}}
 	once := NewStatusAnswer(s).Status
 	twice := NewStatusAnswer(once).Status

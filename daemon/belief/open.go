@@ -48,11 +48,11 @@ func (o Open) Problems(own clustermesh.ClusterName) []clustermesh.Problem {
 		return nil
 	}
 	why, try := o.why()
-	return []clustermesh.Problem{{
-		Code: problem.EverybodyBelieved, Object: "cluster " + string(own), Field: "authority", Warning: true,
+	return []clustermesh.Problem{problem.Cluster(string(own)).Problem(clustermesh.Problem{
+		Code: problem.EverybodyBelieved, Field: "authority", Warning: true,
 		Message: "whoever has the gossip key is believed, whatever cluster or node it says it is: " + why,
 		Try:     try + "; if that is what you want, say so: authority.mode: off",
-	}}
+	})}
 }
 
 func (o Open) why() (why, try string) {

@@ -70,11 +70,11 @@ func LentRoot(text string, pinned []authority.PublicKey) (*authority.PrivateKey,
 func UnpinnedConfig(from, members []clustermesh.ClusterName) (out []clustermesh.Problem) {
 	for _, c := range from {
 		if !slices.Contains(members, c) {
-			out = append(out, clustermesh.Problem{
-				Code: problem.ConfigNotPinned, Object: "cluster " + string(c), Field: "source.kubernetes.acceptConfigFrom",
+			out = append(out, problem.Cluster(string(c)).Problem(clustermesh.Problem{
+				Code: problem.ConfigNotPinned, Field: "source.kubernetes.acceptConfigFrom",
 				Message: "is not pinned, so its configuration does not count: without a pin, anybody who has the gossip key could write it",
 				Try:     fmt.Sprintf("pin it with strait clusterset connect or accept, or take %s out of the list", c),
-			})
+			}))
 		}
 	}
 	return out

@@ -134,7 +134,7 @@ var tunnelCodes = map[tunnelhealth.State]problem.Code{
 // does.
 func tunnelProblem(o clustermesh.Origin, v tunnelhealth.Verdict) (problem.Problem, bool) {
 	code, is := tunnelCodes[v.State]
-	p := problem.Problem{Code: code, Object: "tunnel to " + o.String(), Warning: code == problem.TunnelLossy}
+	p := problem.Named("tunnel to", o.String()).Problem(problem.Problem{Code: code, Warning: code == problem.TunnelLossy})
 	const firewall = "let UDP through between the two nodes' WireGuard ports, in both directions"
 	switch v.State {
 	case tunnelhealth.Never:

@@ -91,7 +91,7 @@ func Problems(c Config, now Who, id object.Identity) []clustermesh.Problem {
 	if !id.Read || id.UID == "" {
 		return nil
 	}
-	p := clustermesh.Problem{Code: problem.ClusterIdentityChanged, Object: "cluster " + string(now.Cluster), Try: "undo the change, or restart strait's daemons on all nodes of the cluster to leave under the old identity and join under the new"}
+	p := problem.Cluster(string(now.Cluster)).Problem(clustermesh.Problem{Code: problem.ClusterIdentityChanged, Try: "undo the change, or restart strait's daemons on all nodes of the cluster to leave under the old identity and join under the new"})
 	switch name, err := clusterName(c.Cluster, id.Property); {
 	case err != nil:
 		p.Message = err.Error() + "; the daemon continues as " + string(now.Cluster)

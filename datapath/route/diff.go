@@ -47,10 +47,10 @@ func diff(have []entry, want []datapath.Route, link int) (datapath.Change[entry]
 	for _, r := range want {
 		e, err := wantEntry(r, link)
 		if err != nil {
-			problems = append(problems, problem.Problem{
-				Code:   problem.PlanIncoherent,
-				Object: "route " + r.Dst.String(), Message: err.Error() + ": left out", Try: "report this as a bug of strait: a plan must not contain it",
-			})
+			problems = append(problems, problem.Named("route", r.Dst.String()).Problem(problem.Problem{
+				Code:    problem.PlanIncoherent,
+				Message: err.Error() + ": left out", Try: "report this as a bug of strait: a plan must not contain it",
+			}))
 			continue
 		}
 		entries = append(entries, e)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"strait.io/strait/internal/problem"
 )
 
 // reconcileLocal makes each address of Config.Local this machine's own. It adds a route of type
@@ -24,11 +26,11 @@ func (r *Router) reconcileLocal(h *netlink.Handle, prune bool, v *verdicts) {
 		if slices.Contains(have, a) {
 			continue
 		}
-		v.on("address "+a.String(), r.putLocal(h, a), "give dns.listen an address that no other part of this machine has")
+		v.on(problem.Named("address", a.String()), r.putLocal(h, a), "give dns.listen an address that no other part of this machine has")
 	}
 	for _, a := range have {
 		if prune && !slices.Contains(r.cfg.Local, a) {
-			v.on("address "+a.String(), r.removeLocal(h, a), "check what holds it (ip route show table local)")
+			v.on(problem.Named("address", a.String()), r.removeLocal(h, a), "check what holds it (ip route show table local)")
 		}
 	}
 }

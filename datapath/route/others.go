@@ -36,10 +36,10 @@ func (c Config) reportOthers(v *verdicts) error {
 	if more := len(others) - maxOthers; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	v.problems = append(v.problems, problem.Problem{
-		Code: problem.RouteForeign, Object: fmt.Sprintf("routing table %d", c.Table), Field: "mesh.table", Warning: true,
+	v.problems = append(v.problems, problem.Named("routing table", fmt.Sprint(c.Table)).Problem(problem.Problem{
+		Code: problem.RouteForeign, Field: "mesh.table", Warning: true,
 		Message: "has routes of another program: " + named + "; packets to pods of other clusters can take them instead of the tunnel",
 		Try:     fmt.Sprintf("remove them (ip route show table %d), or configure another table", c.Table),
-	})
+	}))
 	return nil
 }

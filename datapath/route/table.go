@@ -146,13 +146,13 @@ func (r *Router) put(h *netlink.Handle, e entry, v *verdicts) {
 	if errors.Is(err, unix.EINVAL) && e.Src.IsValid() {
 		try = fmt.Sprintf("check whether %s is an address of this node (ip address)", e.Src)
 	}
-	v.on("route "+e.Dst.String(), fmt.Errorf("put %s into table %d: %w", e, r.cfg.Table, err), try)
+	v.on(problem.Named("route", e.Dst.String()), fmt.Errorf("put %s into table %d: %w", e, r.cfg.Table, err), try)
 }
 
 func (r *Router) remove(h *netlink.Handle, e entry, v *verdicts) {
 	err := h.RouteDel(r.cfg.toNetlink(e))
 	if err != nil && !errors.Is(err, unix.ESRCH) {
-		v.on("route "+e.Dst.String(), fmt.Errorf("remove %s from table %d: %w", e, r.cfg.Table, err),
+		v.on(problem.Named("route", e.Dst.String()), fmt.Errorf("remove %s from table %d: %w", e, r.cfg.Table, err),
 			fmt.Sprintf("check what holds it (ip route show table %d)", r.cfg.Table))
 		return
 	}

@@ -23,11 +23,11 @@ func (v *verdicts) failed(err error) {
 }
 
 // on records the result for one object.
-func (v *verdicts) on(object string, err error, try string) {
+func (v *verdicts) on(object problem.Ref, err error, try string) {
 	switch {
 	case err == nil:
 	case refused(err):
-		v.problems = append(v.problems, problem.Problem{Code: problem.RouteRefused, Object: object, Message: err.Error(), Try: try})
+		v.problems = append(v.problems, object.Problem(problem.Problem{Code: problem.RouteRefused, Message: err.Error(), Try: try}))
 	default:
 		v.errs = append(v.errs, err)
 	}

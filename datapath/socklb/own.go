@@ -44,11 +44,11 @@ func (t *table) setOwn(want datapath.Own, prune bool) (problems []problem.Proble
 		t.kernel.mark(a)
 		switch err := t.kernel.insertAddress(a); {
 		case errors.Is(err, errFull):
-			problems = append(problems, problem.Problem{
-				Code: problem.FrontendRefused, Object: "address " + a.String(), Warning: true,
+			problems = append(problems, problem.Named("address", a.String()).Problem(problem.Problem{
+				Code: problem.FrontendRefused, Warning: true,
 				Message: fmt.Sprintf("%v: map addresses holds %d and takes no more; ports of this address that nobody serves are not refused", errFull, len(t.listed)),
 				Try:     "raise maxFrontends",
-			})
+			}))
 		case err != nil:
 			return problems, err
 		default:

@@ -134,11 +134,10 @@ func (t *table) reconcile(want []datapath.Frontend, prune bool) ([]problem.Probl
 	problems = append(problems, refused...)
 	for _, f := range c.remove {
 		if err := t.remove(f.Addr); err != nil {
-			problems = append(problems, problem.Problem{
+			problems = append(problems, problem.Named("frontend", name(f)).Problem(problem.Problem{
 				Code:    problem.FrontendRefused,
-				Object:  "frontend " + name(f),
 				Message: fmt.Sprintf("cannot be removed: %v; it still answers, and is removed on the next try", err),
-			})
+			}))
 		}
 	}
 	// An insert can settle too, so a frontend that was tried before it can find room after it.
@@ -200,7 +199,7 @@ func (t *table) noRoom(f datapath.Frontend) problem.Problem {
 
 // problem returns a Problem that says why a frontend is not as wanted, and what is in force for it.
 func (t *table) problem(f datapath.Frontend, cause, try string) problem.Problem {
-	p := problem.Problem{Code: problem.FrontendRefused, Object: "frontend " + name(f), Message: "cannot be added: " + cause + "; it does not answer", Try: try}
+	p := problem.Named("frontend", name(f)).Problem(problem.Problem{Code: problem.FrontendRefused, Message: "cannot be added: " + cause + "; it does not answer", Try: try})
 	if h := t.held[f.Addr]; h != nil {
 		p.Message = fmt.Sprintf("cannot be updated: %s; its %d old backends stay in force", cause, len(h.frontend.Backends))
 	}

@@ -134,11 +134,11 @@ func (d *Device) putAlone(p put) (problems []problem.Problem, err error) {
 	bare := p
 	bare.AllowedIPs = nil
 	if err := d.client.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{bare.config()}}); err != nil {
-		return []problem.Problem{{
-			Code:   problem.PeerRefused,
-			Object: "peer " + p.Name, Message: fmt.Sprintf("the WireGuard device refuses it: %v: no tunnel to this node", err),
-			Try: "correct the node's key, address or port; every other peer is in force",
-		}}, err
+		return []problem.Problem{problem.Named("peer", p.Name).Problem(problem.Problem{
+			Code:    problem.PeerRefused,
+			Message: fmt.Sprintf("the WireGuard device refuses it: %v: no tunnel to this node", err),
+			Try:     "correct the node's key, address or port; every other peer is in force",
+		})}, err
 	}
 	for _, ip := range p.AllowedIPs {
 		one := put{Peer: datapath.Peer{Key: p.Key, AllowedIPs: []netip.Prefix{ip}}}
@@ -146,12 +146,12 @@ func (d *Device) putAlone(p put) (problems []problem.Problem, err error) {
 		case silent(err):
 			return problems, err
 		case err != nil:
-			problems = append(problems, problem.Problem{
-				Code:   problem.PeerRefused,
-				Object: "peer " + p.Name, Field: "prefixes",
+			problems = append(problems, problem.Named("peer", p.Name).Problem(problem.Problem{
+				Code:    problem.PeerRefused,
+				Field:   "prefixes",
 				Message: fmt.Sprintf("the WireGuard device refuses %s: %v: pods there cannot be reached from here", ip, err),
 				Try:     "correct the prefix of the node; its other prefixes are in force",
-			})
+			}))
 		}
 	}
 	return problems, nil
