@@ -114,9 +114,9 @@ func (v View) ToTell(s clustermesh.ServiceName, api API) []clustermesh.Problem {
 	out := v.Problems[s]
 	e, _ := v.export(s)
 	if served, is := api.Foreign[e.Alias]; is && !served.NoStatus {
-		about := object.Name(e.Alias, s.Namespace, s.Name)
+		about := problem.Object(e.Alias, s.Namespace, s.Name)
 		return slices.DeleteFunc(slices.Clone(out), func(p clustermesh.Problem) bool {
-			return p.Code == problem.ExportImpossible && p.Object == about
+			return p.Code == problem.ExportImpossible && p.Ref == about
 		})
 	}
 	i, known := v.source(s)
@@ -124,11 +124,11 @@ func (v View) ToTell(s clustermesh.ServiceName, api API) []clustermesh.Problem {
 		return out
 	}
 	if c := conflictCondition(i.Make().Import); c.Status == metav1.ConditionTrue {
-		out = append(slices.Clone(out), clustermesh.Problem{
-			Code:   problem.ExportConflict,
-			Object: object.Name(e.Alias, s.Namespace, s.Name), Message: c.Reason + ": " + c.Message,
-			Try: "make the Services agree in every exporting cluster", Warning: true,
-		})
+		out = append(slices.Clone(out), problem.Object(e.Alias, s.Namespace, s.Name).Problem(clustermesh.Problem{
+			Code:    problem.ExportConflict,
+			Message: c.Reason + ": " + c.Message,
+			Try:     "make the Services agree in every exporting cluster", Warning: true,
+		}))
 	}
 	return out
 }

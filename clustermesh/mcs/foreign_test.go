@@ -65,8 +65,8 @@ func TestOldExport_Conditions(t *testing.T) {
 	if got := w.statuses(); got != "Conflict=True Ready=True Valid=True" {
 		t.Errorf("of an alias: %s", got)
 	}
-	about := object.Name(written.OldExport, serve.Namespace, serve.Name)
-	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{serve: {{Object: about, Message: "odd"}, {Object: about, Code: problem.ExportImpossible}}}
+	about := serve.Ref(written.OldExport)
+	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{serve: {about.Problem(clustermesh.Problem{Message: "odd"}), about.Problem(clustermesh.Problem{Code: problem.ExportImpossible})}}
 	if ps := v.ToTell(serve, w.api); len(ps) != 1 || ps[0].Message != "odd" {
 		t.Errorf("told although conditions say it: %v", ps)
 	}

@@ -160,7 +160,7 @@ func (a *app) printStatus(s api.Status) {
 	p.table(api.Table(s.Clusters, a.now()))
 	for _, c := range s.Clusters {
 		if (c.State == api.Held || c.State == api.Quiet) && !slices.ContainsFunc(s.Problems, func(o problem.Problem) bool {
-			return o.Object == "cluster "+c.Name
+			return o.Ref == problem.Cluster(c.Name)
 		}) {
 			p.line("%s %s", api.Warn, unheardLine(c, a.now()))
 		}

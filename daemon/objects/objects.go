@@ -113,14 +113,13 @@ func backend(port clustermesh.ServicePort, v locality.Verdict) mcs.Backend {
 func toTell(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
 	out := map[clustermesh.ServiceName][]clustermesh.Problem{}
 	for _, p := range ps {
-		kind, text, _ := strings.Cut(p.Object, " ")
+		kind := p.Ref.Kind
 		other := strings.HasPrefix(kind, "ServiceExport.") || strings.HasPrefix(kind, "ServiceImport.")
 		if kind != "Service" && !other && !(kind == "ServiceExport" && strings.HasPrefix(p.Field, "spec.")) {
 			continue
 		}
-		if name, err := clustermesh.ParseServiceName(text); err == nil {
-			out[name] = append(out[name], p)
-		}
+		name := clustermesh.ServiceName{Namespace: p.Ref.Namespace, Name: p.Ref.Name}
+		out[name] = append(out[name], p)
 	}
 	return out
 }

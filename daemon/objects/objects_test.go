@@ -10,6 +10,7 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/internal/l4"
+	"strait.io/strait/internal/problem"
 )
 
 func TestView(t *testing.T) {
@@ -40,10 +41,11 @@ func TestView(t *testing.T) {
 			Namespaces:   namespaces,
 			ExportStatus: []clustermesh.ExportStatus{{Service: serve, Valid: true, Exported: true, Reason: "Valid"}},
 			Problems: []clustermesh.Problem{
-				{Object: "Service default/serve", Message: "odd"}, {Object: "ServiceExport default/serve", Message: "there is no Service"}, {Object: "Node n1"},
-				{Object: "ServiceExport default/serve", Field: `spec.exportedLabels["a"]`, Message: "left out"},
-				{Object: "ServiceExport.net.gke.io default/serve", Message: "alias"}, {Object: "ServiceImport default/serve", Field: "spec.ips"},
-				{Object: "ServiceImport.multicluster.k8s.io default/serve", Message: "barred"},
+				serve.Ref("Service").Problem(clustermesh.Problem{Message: "odd"}), serve.Ref("ServiceExport").Problem(clustermesh.Problem{Message: "there is no Service"}),
+				problem.Object("Node", "", "n1").Problem(clustermesh.Problem{}),
+				serve.Ref("ServiceExport").Problem(clustermesh.Problem{Field: `spec.exportedLabels["a"]`, Message: "left out"}),
+				serve.Ref("ServiceExport.net.gke.io").Problem(clustermesh.Problem{Message: "alias"}), serve.Ref("ServiceImport").Problem(clustermesh.Problem{Field: "spec.ips"}),
+				serve.Ref("ServiceImport.multicluster.k8s.io").Problem(clustermesh.Problem{Message: "barred"}),
 			},
 		}, s, result)
 	}

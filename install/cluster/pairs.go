@@ -98,7 +98,13 @@ func said(from, to string, answers []Answer) string {
 	return "; the daemons say: " + strings.Join(out[:min(len(out), 3)], "; ")
 }
 
+// about reports whether a Problem can keep two clusters apart: it is about the other cluster, about gossip
+// or tunnels in general, or there is something twice.
 func about(p problem.Problem, cluster string) bool {
-	text := p.Object + " " + p.Message
-	return strings.Contains(text, cluster) || strings.Contains(text, "gossip") || strings.Contains(text, "wireguard") || strings.Contains(text, "duplicate")
+	switch p.Code {
+	case problem.ClusterIdentityRepeated, problem.NodeNameRepeated, problem.NodeKeyRepeated,
+		problem.ClusterPrefixOverlap, problem.PrefixOverlap, problem.AddressTaken:
+		return true
+	}
+	return p.Ref.Concerns(cluster) || p.Code.Area() == problem.Gossip || p.Code.Area() == problem.Tunnels || p.Ref.Kind == "wireguard"
 }

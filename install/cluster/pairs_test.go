@@ -34,7 +34,7 @@ func TestPairs(t *testing.T) {
 		{"no tunnel", []cluster.Answer{{Cluster: "a", Nodes: []api.Node{node("b", "alive", -1)}}}, false, "has no tunnel"},
 		{"no handshake", []cluster.Answer{{Cluster: "a", Nodes: []api.Node{node("b", "alive", 0)}}}, false, "10.9.9.9:51820"},
 		{"no handshake, and a reason", []cluster.Answer{{Cluster: "a", Nodes: []api.Node{node("b", "alive", 0)},
-			Problems: []problem.Problem{{Object: "cluster b", Message: "has two UIDs"}}}}, false, "cluster b: has two UIDs"},
+			Problems: []problem.Problem{problem.Cluster("b").Problem(problem.Problem{Message: "has two UIDs"})}}}, false, "cluster b: has two UIDs"},
 		{"one daemon has it", []cluster.Answer{{Cluster: "a", Nodes: []api.Node{node("b", "alive", 0)}}, {Cluster: "a", Nodes: []api.Node{node("b", "alive", 7)}}}, true, ""},
 		{"mesh off, heard", []cluster.Answer{{Cluster: "a", MeshOff: true, Nodes: []api.Node{node("b", "alive", -1)}}}, true, ""},
 		{"mesh off, silent", []cluster.Answer{{Cluster: "a", MeshOff: true, Nodes: []api.Node{node("b", "silent", -1)}}}, false, "7946"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/kube/write"
+	"strait.io/strait/internal/problem"
 )
 
 // teller reports Problems of Services, exports, and imports without conditions as Events.
@@ -25,7 +25,7 @@ type teller struct {
 	told map[clustermesh.ServiceName][]clustermesh.Problem // reported in this term
 }
 
-// resources are the kinds of objects whose Problems become Events, by their names in Problems. The
+// resources are the kinds of objects whose Problems become Events, by their names in the Refs of Problems. The
 // versions are those that package kube reads.
 var resources = map[string]schema.GroupVersionResource{
 	"Service":                           corev1.SchemeGroupVersion.WithResource("services"),
@@ -39,16 +39,16 @@ var resources = map[string]schema.GroupVersionResource{
 // retried.
 func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error {
 	now := t.latest().ToTell(s, t.known())
-	read := map[string]*unstructured.Unstructured{} // by Problem.Object
+	read := map[problem.Ref]*unstructured.Unstructured{}
 	for _, p := range t.fresh(s, now) {
 		if !t.Leading() {
 			return write.ErrStopped
 		}
-		o, was := read[p.Object]
+		o, was := read[p.Ref]
 		var err error
 		if !was {
 			o, err = t.object(ctx, s, p)
-			read[p.Object] = o
+			read[p.Ref] = o
 		}
 		if err == nil && o != nil {
 			err = t.event(ctx, o, p)
@@ -69,8 +69,7 @@ func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error 
 // shows the Events with the object's UID. It returns nil if there is no object to attach an Event
 // to.
 func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p clustermesh.Problem) (*unstructured.Unstructured, error) {
-	kind, _, _ := strings.Cut(p.Object, " ")
-	resource, known := resources[kind]
+	resource, known := resources[p.Ref.Kind]
 	if !known {
 		return nil, nil
 	}

@@ -225,10 +225,10 @@ func (b *bench) odd(values []string, change ...func(*mcs.Import)) mcs.View {
 	v := b.view(change...)
 	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{}
 	for n, value := range values {
-		v.Problems[b.name] = append(v.Problems[b.name], clustermesh.Problem{
-			Code:   problem.ValueInvalid,
-			Object: "Service " + b.name.String(), Field: fmt.Sprintf("metadata.annotations[service.strait.io/%d]", n), Message: value, Try: "write another",
-		})
+		v.Problems[b.name] = append(v.Problems[b.name], b.name.Ref("Service").Problem(clustermesh.Problem{
+			Code:  problem.ValueInvalid,
+			Field: fmt.Sprintf("metadata.annotations[service.strait.io/%d]", n), Message: value, Try: "write another",
+		}))
 	}
 	return v
 }
