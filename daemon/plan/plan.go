@@ -68,7 +68,8 @@ type Frontend struct {
 func Plan(in Inputs, past Past) (Result, Past) {
 	p := after(past, in)
 	r := p.plan()
-	return r, Past{&p.memory}
+	next := p.memory // a copy, because a pointer into p would keep the Inputs in memory
+	return r, Past{&next}
 }
 
 func (p *planner) plan() Result {

@@ -70,7 +70,7 @@ func (p Past) next(in Inputs) Past {
 	p.nodes, p.listeners, p.disputed = in.nodes(), in.listeners(), m.disputed
 	p.last = m.mesh(p.nodes, p.kept)
 	p.in = in
-	p.in.State, p.in.Dead = clustermesh.State{}, nil // the next is larger, and nodes has what counts of it
+	p.in.State, p.in.Dead = clustermesh.State{}, nil // nodes has what counts of them; records must not stay in memory
 	return p
 }
 
