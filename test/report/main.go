@@ -2,7 +2,7 @@
 // per package, the whole output of each test that failed or did not end, each skipped test with its
 // reason, and the totals.
 //
-//	report go test -json [ARGUMENT...] -- PACKAGE...
+//	report go test -json [ARGUMENT...] -- [PACKAGE...]
 //
 // If at most three tests failed, and none of them by a data race, a panic, a time limit or a
 // counterexample, it runs them again, each alone. What then passes is listed as FLAKY and counts as
@@ -37,7 +37,7 @@ func main() {
 	}
 	cut := slices.Index(os.Args, "--")
 	if cut < 2 {
-		exitOn(errors.New("usage: report go test -json [ARGUMENT...] -- PACKAGE..."))
+		exitOn(errors.New("usage: report go test -json [ARGUMENT...] -- [PACKAGE...]"))
 	}
 	command, packages := os.Args[1:cut], os.Args[cut+1:]
 	// Ctrl-C reaches the tests too. This program reports their output and ends after them. It does not

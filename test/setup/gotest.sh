@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs one set of tests, with the race detector if there is a C compiler, and reports skips.
+# Runs one set of tests, with the race detector if there is a C compiler, and reports skips. The report
+# runs a few failed tests again; see test/README.md.
 #
 #   test/setup/gotest.sh SET [GO TEST ARGUMENT...]
 #
