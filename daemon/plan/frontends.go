@@ -80,12 +80,11 @@ func unique(fs []datapath.Frontend) (out []datapath.Frontend, problems []cluster
 	slices.SortStableFunc(fs, func(a, b datapath.Frontend) int { return a.Addr.Compare(b.Addr) })
 	for _, f := range fs {
 		if n := len(out) - 1; n >= 0 && out[n].Addr == f.Addr {
-			problems = append(problems, clustermesh.Problem{
+			problems = append(problems, problem.Object("Service", "", f.Service).Problem(clustermesh.Problem{
 				Code:    problem.AddressTaken,
-				Object:  "Service " + f.Service,
 				Message: fmt.Sprintf("%s is already the address of %s: not programmed for this service", f.Addr, out[n].Service),
 				Try:     "give each Service a ClusterIP of its own, outside clustersetCIDRs",
-			})
+			}))
 			continue
 		}
 		out = append(out, f)

@@ -115,13 +115,13 @@ func missingPorts(d *demand, s offer) (problems []clustermesh.Problem) {
 		if slices.ContainsFunc(s.ports, port.Is) {
 			continue
 		}
-		problems = append(problems, clustermesh.Problem{
-			Code:   problem.GlobalPortMissing,
-			Object: d.object(), Field: "spec.ports[" + port.String() + "]",
+		problems = append(problems, d.ref().Problem(clustermesh.Problem{
+			Code:    problem.GlobalPortMissing,
+			Field:   "spec.ports[" + port.String() + "]",
 			Message: fmt.Sprintf("cluster %s shares this service without such a port: its pods are not used for it", s.cluster),
 			Try:     "give the Service the same ports, by name, protocol and number, in every cluster",
 			Warning: true,
-		})
+		}))
 	}
 	return problems
 }

@@ -78,13 +78,12 @@ func (m *merged) bar(exports map[clustermesh.ServiceName][]clustermesh.ClusterEx
 			continue
 		}
 		delete(exports, s)
-		m.problems = append(m.problems, clustermesh.Problem{
+		m.problems = append(m.problems, s.Ref("ServiceImport").Problem(clustermesh.Problem{
 			Code:    problem.ImportBarred,
-			Object:  "ServiceImport " + s.String(),
 			Message: fmt.Sprintf("%s: not imported, though cluster %s exports it", why, es[0].Cluster),
 			Try:     "use another namespace, or delete the ServiceExport there",
 			Warning: true,
-		})
+		}))
 	}
 }
 

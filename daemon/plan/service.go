@@ -44,7 +44,7 @@ type demand struct {
 	problems []clustermesh.Problem
 }
 
-func (d *demand) object() string { return d.kind + " " + d.service.String() }
+func (d *demand) ref() problem.Ref { return d.service.Ref(d.kind) }
 
 // Version grows when the service or one of its endpoints differs from the previous plan.
 func (d *demand) Version() uint64 { return d.serial }
@@ -112,13 +112,13 @@ func (d *demand) frontends() (out []Frontend, problems []clustermesh.Problem) {
 	members, doubles := d.admit()
 	for _, port := range d.ports {
 		if !port.Proto.Balanced() {
-			problems = append(problems, clustermesh.Problem{
-				Code:   problem.PortNotServed,
-				Object: d.object(), Field: "ports[" + port.String() + "]",
+			problems = append(problems, d.ref().Problem(clustermesh.Problem{
+				Code:    problem.PortNotServed,
+				Field:   "ports[" + port.String() + "]",
 				Message: port.Proto.String() + " has no socket load balancing: this port is not served",
 				Try:     "use TCP or UDP, or reach the pods by a headless service",
 				Warning: true,
-			})
+			}))
 		}
 	}
 	for addr, port := range d.Addrs() {
@@ -204,14 +204,14 @@ func (d *demand) familyProblem(f Frontend) []clustermesh.Problem {
 	if len(vs) == 0 || slices.ContainsFunc(vs, func(v locality.Verdict) bool { return clustermesh.FamilyOf(v.Addr.Addr()) == family }) {
 		return nil
 	}
-	return []clustermesh.Problem{{
-		Code:   problem.FamilyWithoutEndpoints,
-		Object: d.object(), Field: "ips[" + f.Addr.IP.String() + "]",
+	return []clustermesh.Problem{d.ref().Problem(clustermesh.Problem{
+		Code:  problem.FamilyWithoutEndpoints,
+		Field: "ips[" + f.Addr.IP.String() + "]",
 		Message: fmt.Sprintf("frontend %s is %s, but all %d endpoints are of the other family: connections are refused",
 			f.Addr, family, len(vs)),
 		Try:     fmt.Sprintf("give the pods an %s address, or list only the other family in spec.ipFamilies of the Service", family),
 		Warning: true,
-	}}
+	})}
 }
 
 // familiesOf returns the families of the endpoints, IPv4 first, or the default if there are none.

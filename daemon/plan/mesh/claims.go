@@ -110,13 +110,13 @@ func (m work) claims(nodes []node) (out []claim, problems []clustermesh.Problem)
 			c.prefix, c.entry = pre.Masked(), slices.Contains(n.ClusterIPs, pre)
 			c.had = m.had.prefix(&n, c.prefix)
 			if i := slices.IndexFunc(m.CIDRs, c.prefix.Overlaps); i >= 0 {
-				problems = append(problems, clustermesh.Problem{
-					Code:   problem.ClusterPrefixOverlap,
-					Object: "node " + n.origin.String(), Field: "prefixes",
+				problems = append(problems, n.origin.Ref().Problem(clustermesh.Problem{
+					Code:  problem.ClusterPrefixOverlap,
+					Field: "prefixes",
 					Message: fmt.Sprintf("%s overlaps %s, which is for ClusterSetIPs: pods of %s there cannot be reached from here",
 						c.prefix, m.CIDRs[i], n.origin),
 					Try: "give the node a pod CIDR outside clustersetCIDRs",
-				})
+				}))
 				continue
 			}
 			r := m.forbidden.check(n, c.prefix)
@@ -162,13 +162,13 @@ func overlap(lost, won claim, tied bool) clustermesh.Problem {
 	if tied {
 		keeps = "and it is not known whose it is"
 	}
-	return clustermesh.Problem{
-		Code:   problem.PrefixOverlap,
-		Object: "node " + lost.node.String(), Field: "prefixes",
+	return lost.node.Ref().Problem(clustermesh.Problem{
+		Code:  problem.PrefixOverlap,
+		Field: "prefixes",
 		Message: fmt.Sprintf("%s overlaps %s of %s, %s: pods of %s there cannot be reached from here",
 			lost.prefix, won.prefix, called(won.node), keeps, lost.node),
 		Try: try,
-	}
+	})
 }
 
 // comparePrefix orders by address, then the shorter prefix first.

@@ -155,7 +155,7 @@ func called(o clustermesh.Origin) string {
 	if o.Cluster == "" {
 		return string(o.Node)
 	}
-	return "node " + o.String()
+	return o.Ref().String()
 }
 
 func (n node) sameKey(l loss) clustermesh.Problem {
@@ -180,9 +180,10 @@ func (n node) noPrefix() clustermesh.Problem {
 }
 
 func (n node) noTunnel(field, why, try string) *clustermesh.Problem {
-	return &clustermesh.Problem{
-		Code:   problem.NoTunnel,
-		Object: "node " + n.origin.String(), Field: field, Try: try,
+	p := n.origin.Ref().Problem(clustermesh.Problem{
+		Code:  problem.NoTunnel,
+		Field: field, Try: try,
 		Message: why + ": no tunnel leads to " + n.origin.String(),
-	}
+	})
+	return &p
 }

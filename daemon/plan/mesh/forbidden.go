@@ -141,7 +141,7 @@ func (f *forbidden) within(p netip.Prefix) []landmark {
 
 // contested warns of what others claim of a node, or it of others, and what cost nothing.
 func contested(o clustermesh.Origin, field, message, try string) clustermesh.Problem {
-	return clustermesh.Problem{Code: problem.Contested, Object: "node " + o.String(), Field: field, Message: message, Try: try, Warning: true}
+	return o.Ref().Problem(clustermesh.Problem{Code: problem.Contested, Field: field, Message: message, Try: try, Warning: true})
 }
 
 // check returns nil if the node can have the prefix for its pods.
@@ -217,10 +217,10 @@ func refused(o clustermesh.Origin, all []refusal) clustermesh.Problem {
 	if n := len(all) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more of its prefixes are refused)", n)
 	}
-	return clustermesh.Problem{
-		Code:   problem.PrefixForbidden,
-		Object: "node " + o.String(), Field: "prefixes",
+	return o.Ref().Problem(clustermesh.Problem{
+		Code:    problem.PrefixForbidden,
+		Field:   "prefixes",
 		Message: fmt.Sprintf("%s%s: pods of %s there cannot be reached through the tunnel", all[0].covers, more, o),
 		Try:     "let the node list only addresses of its pods: correct its annotation strait.io/prefixes or strait.io/cluster-ips, its podCIDR or nodePrefixes",
-	}
+	})
 }

@@ -164,5 +164,5 @@ func (m work) reach(g Guest) (to []netip.Prefix, problems []clustermesh.Problem)
 }
 
 func pinRefused(g Guest, field, why, try string) clustermesh.Problem {
-	return clustermesh.Problem{Code: problem.PeerPinRefused, Object: "peer " + g.Name, Field: field, Message: why, Try: try}
+	return problem.Named("peer", g.Name).Problem(clustermesh.Problem{Code: problem.PeerPinRefused, Field: field, Message: why, Try: try})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // rivals are what others claim of what a node keeps, by the node and the field that makes it the node's.
@@ -26,7 +27,9 @@ func (r rivals) problems() (out []clustermesh.Problem) {
 		}
 		p := contested(k.by, k.what, claims[0]+more+", and it keeps what is its own",
 			"correct the node that is wrong; if it was not by mistake, revoke its key, or evict its cluster")
-		p.Object = called(k.by)
+		if k.by.Cluster == "" { // a guest
+			p = problem.Named(called(k.by), "").Problem(p)
+		}
 		out = append(out, p)
 	}
 	return out

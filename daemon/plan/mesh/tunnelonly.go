@@ -26,11 +26,11 @@ func (m work) tunnelOnly() (out []netip.Prefix, problems []clustermesh.Problem) 
 			out = append(out, r.Range.Masked())
 			continue
 		}
-		problems = append(problems, clustermesh.Problem{
-			Code: problem.PrefixForbidden, Object: "cluster " + string(r.Cluster), Field: "pods", Warning: true,
+		problems = append(problems, problem.Cluster(string(r.Cluster)).Problem(clustermesh.Problem{
+			Code: problem.PrefixForbidden, Field: "pods", Warning: true,
 			Message: fmt.Sprintf("its pinned range %s: packets to pods there that no tunnel leads to leave in clear", covers),
 			Try:     "pin only ranges of its pods, or set mesh.strict to false if that is intended",
-		})
+		}))
 	}
 	return out, problems
 }
