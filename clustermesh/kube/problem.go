@@ -79,21 +79,19 @@ func absentProblem(s state) clustermesh.Problem {
 	for _, v := range s.kind.Versions {
 		versions = append(versions, v.Name)
 	}
-	return clustermesh.Problem{
+	return problem.Object("CustomResourceDefinition", "", s.kind.Resource).Problem(clustermesh.Problem{
 		Code:    problem.TypeMissing,
-		Object:  "CustomResourceDefinition " + s.kind.Resource,
 		Message: fmt.Sprintf("the API server does not serve %s in version %s: %s", s.kind.Resource, strings.Join(versions, " or "), s.kind.Missing),
 		Try:     s.kind.Install,
-	}
+	})
 }
 
 func forbiddenProblem(s state) clustermesh.Problem {
-	p := clustermesh.Problem{
+	p := problem.Named("access to", s.kind.Resource).Problem(clustermesh.Problem{
 		Code:    problem.ReadForbidden,
-		Object:  "access to " + s.kind.Resource,
 		Message: s.err.Error(),
 		Try:     "reapply strait's ClusterRole and its binding: run strait upgrade, or apply the manifests of this version",
-	}
+	})
 	switch {
 	case s.synced:
 		p.Message += ": the last state that was read stays in force"
@@ -115,10 +113,9 @@ func awayProblem(s silence, known bool) clustermesh.Problem {
 	if !known {
 		then = "the cluster's objects are unknown, so nothing is announced or withdrawn"
 	}
-	return clustermesh.Problem{
+	return problem.Named("API server", s.host).Problem(clustermesh.Problem{
 		Code:    problem.APIServerSilent,
-		Object:  "API server " + s.host,
 		Message: fmt.Sprintf("reads have failed since %s (%v): %s", s.since.UTC().Format(time.TimeOnly+"Z"), cause, then),
 		Try:     "check that it is running and that this node can reach it; strait then recovers by itself",
-	}
+	})
 }

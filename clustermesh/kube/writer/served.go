@@ -121,11 +121,11 @@ func lowered(api mcs.API) []clustermesh.Problem {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return []clustermesh.Problem{{
-		Code: problem.ImportLowered, Object: "CustomResourceDefinition " + object.ImportResource, Warning: true,
+	return []clustermesh.Problem{problem.Object("CustomResourceDefinition", "", object.ImportResource).Problem(clustermesh.Problem{
+		Code: problem.ImportLowered, Warning: true,
 		Message: fmt.Sprintf("%s, the best version that is served, does not have the whole of %s: left out of imports", groupVersion(api.Imports).Version, strings.Join(lacks, ", ")),
 		Try:     "strait upgrade --upgrade-crds; traffic is not affected",
-	}}
+	})}
 }
 
 // changes returns when something else is served than api. An API server that cannot be asked, or
