@@ -62,8 +62,6 @@ type Config struct {
 
 	// topology replaces topology.FullMesh, for tests.
 	topology topology.Topology
-	// started replaces the time of New, for tests.
-	started time.Time
 	// clock replaces time.Now where statements about other nodes are signed, for tests.
 	clock func() time.Time
 }
@@ -120,17 +118,13 @@ func New(cfg Config) (*Gossip, error) {
 		attests:   newAttests(),
 		seats:     newSeats(),
 	}
-	now := time.Now()
-	if !cfg.started.IsZero() {
-		now = cfg.started
-	}
 	saved, problems := g.load()
 	g.node = node.New(node.Config{
 		Self: cfg.Self, UID: cfg.UID, Bind: cfg.Bind, Advertise: cfg.Advertise, Seeds: cfg.Seeds, Lead: cfg.Lead,
 		Authority: cfg.Authority, Objects: cfg.Objects != nil, Proves: g.proves(), Topology: cfg.topology,
 		Owners: g.clusters, Room: g.seats,
 		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Measure: measure,
-	}, saved, now)
+	}, saved, time.Now())
 	g.self = g.node.Self()
 	var err error
 	if g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, g.signer(), g.log); err != nil {

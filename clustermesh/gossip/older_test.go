@@ -98,3 +98,5 @@ func TestSignerAhead(t *testing.T) {
 	eventually(t, "what is new is stated", func() bool { return len(east.Trust().Statements[first].Prefixes) == 2 })
 	eventually(t, "no clock is wrong", func() bool { return !follower.hasProblem(says) })
 }
+
+const year = 365 * 24 * time.Hour

@@ -121,62 +121,6 @@ func TestTwinClusterAtSeed(t *testing.T) {
 	}
 }
 
-// TestOutsideLeader: who leads is not the lowest name but who is told to; who loses the lead withdraws nothing.
-func TestOutsideLeader(t *testing.T) {
-	lead := make(chan bool, 1)
-	var is bool
-	var since uint64
-	c1, c2 := config(origin("a", "n1")), config(origin("a", "n2"))
-	c1.Lead = func() (bool, uint64) { return false, 0 }
-	c2.Lead = func() (bool, uint64) { // called with the lock held, so never twice at a time
-		select {
-		case is = <-lead:
-			if is {
-				since += 1000
-			}
-		default:
-		}
-		return is, since
-	}
-	c2.Seeds = []string{c1.Bind.String()}
-	d1, d2 := start(t, c1), start(t, c2)
-	d1.say(1)
-	d2.say(2)
-	eventually(t, "they know each other", func() bool { return d1.said(c2.Self) == 2 && d2.said(c1.Self) == 1 })
-	if d1.Leader() || d2.Leader() {
-		t.Fatal("somebody leads uncalled")
-	}
-	content := func(n string) clustermesh.Content {
-		return clustermesh.Content{Exports: []clustermesh.Export{{Service: clustermesh.ServiceName{Namespace: "default", Name: n},
-			Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{{Port: 80, Proto: 6}}}}}
-	}
-	record := func(d *daemon) (string, uint64) {
-		r := d.State().Records[clustermesh.Origin{Cluster: "a"}]
-		if len(r.Content.Exports) != 1 {
-			return "", 0
-		}
-		return r.Content.Exports[0].Service.Name, r.Stamp.Epoch
-	}
-	d2.PublishCluster(content("too-early"))
-	lead <- true
-	eventually(t, "n2 leads", d2.Leader)
-	d2.PublishCluster(content("x"))
-	eventually(t, "its record arrives", func() bool { n, epoch := record(d1); return n == "x" && epoch == 1000 })
-	lead <- false
-	eventually(t, "n2 leads no more", func() bool { return !d2.Leader() })
-	d2.PublishCluster(content("too-late"))
-	for range 20 {
-		time.Sleep(50 * time.Millisecond)
-		if n, _ := record(d1); n != "x" {
-			t.Fatalf("the record was changed to %q", n)
-		}
-	}
-	lead <- true
-	eventually(t, "n2 leads again", d2.Leader)
-	d2.PublishCluster(content("y"))
-	eventually(t, "in a new epoch", func() bool { n, epoch := record(d1); return n == "y" && epoch == 2000 })
-}
-
 // TestSeedsChange: seeds that come later count, and hints are nobody's problem.
 func TestSeedsChange(t *testing.T) {
 	c1, c2 := config(origin("a", "n1")), config(origin("b", "n1"))

@@ -28,18 +28,27 @@ type network struct {
 
 func newNetwork(t *testing.T, pins authority.Pins, origins ...clustermesh.Origin) *network {
 	w := &network{t: t, now: at, nodes: map[clustermesh.Origin]*Node{}, sessions: map[[2]clustermesh.Origin]*Session{}, joined: map[[2]clustermesh.Origin]bool{}}
-	for i, o := range origins {
-		c := config(o, w.now)
-		c.Random = rand.New(rand.NewPCG(uint64(i), 7))
-		c.Bind = netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), 7946)
-		c.Advertise = c.Bind
-		if pins != nil {
-			c = signing(c, pins)
-		}
-		w.nodes[o], w.order = New(c, Saved{}, w.now), append(w.order, o)
-		w.nodes[o].SetRunning(true, w.now)
+	for _, o := range origins {
+		w.start(o, pins, nil, w.now)
 	}
 	return w
+}
+
+// start adds a node. Clock is what its clock shows until then; it is right from then on.
+func (w *network) start(o clustermesh.Origin, pins authority.Pins, lead func() (bool, uint64), clock time.Time) *Node {
+	i := len(w.order)
+	c := config(o, clock)
+	c.Lead = lead
+	c.Random = rand.New(rand.NewPCG(uint64(i), 7))
+	c.Bind = netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), 7946)
+	c.Advertise = c.Bind
+	if pins != nil {
+		c = signing(c, pins)
+	}
+	n := New(c, Saved{}, clock)
+	n.SetRunning(true, w.now) // as a real clock, which counts on while it is corrected
+	w.nodes[o], w.order = n, append(w.order, o)
+	return n
 }
 
 // events returns what memberlist tells a node now.
