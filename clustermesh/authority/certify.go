@@ -98,9 +98,9 @@ func (c *certifier) refused() (out []clustermesh.Problem) {
 		if r.more > 0 {
 			r.message += fmt.Sprintf(", with %d more of them", r.more)
 		}
-		out = append(out, clustermesh.Problem{
-			Code: r.code, Object: "node " + c.about.String(), Field: r.field, Message: r.message + ": its cluster does not state it", Try: r.try,
-		})
+		out = append(out, c.about.Ref().Problem(clustermesh.Problem{
+			Code: r.code, Field: r.field, Message: r.message + ": its cluster does not state it", Try: r.try,
+		}))
 	}
 	return out
 }

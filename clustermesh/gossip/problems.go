@@ -9,7 +9,7 @@ import (
 )
 
 func stateProblem(err error) clustermesh.Problem {
-	p := clustermesh.Problem{Code: problem.StateFile, Object: "gossip state", Message: err.Error(), Warning: true}
+	p := problem.Named("gossip state", "").Problem(clustermesh.Problem{Code: problem.StateFile, Message: err.Error(), Warning: true})
 	var c *corruptError
 	if errors.As(err, &c) {
 		p.File = c.path

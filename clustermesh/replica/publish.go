@@ -154,12 +154,11 @@ func (r *Replica) takeOver() Output {
 	// The first time, the rival can be an earlier life of ours whose record we had lost. The second
 	// time, another daemon is writing now.
 	if r.writer.takeovers >= 2 {
-		out.Problems = append(out.Problems, clustermesh.Problem{
+		out.Problems = append(out.Problems, r.self.Ref().Problem(clustermesh.Problem{
 			Code:    problem.NodeNameRepeated,
-			Object:  "node " + r.self.String(),
 			Message: "another daemon publishes this node's record: are there two nodes with the same name?",
 			Try:     "give every node of the cluster a unique name, or stop one of the two daemons",
-		})
+		}))
 	}
 	return out
 }

@@ -131,23 +131,21 @@ func (r *Replica) reject(from Peer, rejected []Rejected, doubted bool) Output {
 		if !doubted {
 			delete(r.missing, x.Origin)
 		}
-		r.refuse(&out, x, clustermesh.Problem{
+		r.refuse(&out, x, x.Origin.RecordRef().Problem(clustermesh.Problem{
 			Code:    problem.RecordRejected,
-			Object:  "record " + x.Origin.String(),
 			Message: fmt.Sprintf("ignored, its last valid version stays in force: %v (received from %s)", x.Err, from),
 			Try:     "upgrade the older daemon if the versions differ; otherwise report a bug",
-		})
+		}))
 	}
 	return out
 }
 
 func aheadProblem(from Peer, o clustermesh.Origin, by time.Duration) clustermesh.Problem {
-	return clustermesh.Problem{
+	return o.RecordRef().Problem(clustermesh.Problem{
 		Code:    problem.RecordAhead,
-		Object:  "record " + o.String(),
 		Message: fmt.Sprintf("it was written %s in the future: ignored, its last valid version stays in force (received from %s)", by.Round(time.Minute), from),
 		Try:     fmt.Sprintf("correct the clock of the machine that writes for %s; or this machine's clock, if it is the one that is wrong", o),
-	}
+	})
 }
 
 // refuse remembers a rejected version, so that it is not asked for again, and reports why.

@@ -39,10 +39,10 @@ func (s *verifier) RefusedPeers() uint64 { return s.impostors }
 
 // ImpostorProblem returns the Problem of a peer that claims to be a node and does not prove it.
 func ImpostorProblem(o clustermesh.Origin, addr string) clustermesh.Problem {
-	return clustermesh.Problem{
-		Code: problem.NodeUnproven, Object: "cluster " + string(o.Cluster),
+	return problem.Cluster(string(o.Cluster)).Problem(clustermesh.Problem{
+		Code:    problem.NodeUnproven,
 		Message: fmt.Sprintf("a daemon claims to be one of its nodes and does not prove it, so it does not count as heard (for example %s at %s)", o, addr),
 		Try:     "nothing to do if that node was just downgraded or got a new node.key: this ends when its record arrives; otherwise find that machine: it has the gossip key and pretends to be the node",
 		Warning: true,
-	}
+	})
 }

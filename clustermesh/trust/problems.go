@@ -28,11 +28,11 @@ func (s *credentials) KeyRevoked() (p clustermesh.Problem, revoked bool) {
 	if s.pins == nil || !s.Revokes(s.self.Cluster, s.cfg.Node.Public()) {
 		return clustermesh.Problem{}, false
 	}
-	return clustermesh.Problem{
-		Code: problem.KeyRevoked, Object: "node " + s.self.String(),
+	return s.self.Ref().Problem(clustermesh.Problem{
+		Code:    problem.KeyRevoked,
 		Message: "the key of this machine was revoked, so nobody believes what it says",
 		Try:     "if the machine is in the right hands: stop straitd, delete node.key in its stateDir, and start it (docs/security.md)",
-	}, true
+	}), true
 }
 
 // maxShared bounds the keys of two nodes that are named, and maxUnrenewed the nodes with a statement to be
@@ -60,11 +60,11 @@ func (s *Store) sharedKeys() (out []clustermesh.Problem) {
 		if a.Compare(o) > 0 {
 			a, o = o, a
 		}
-		out = append(out, clustermesh.Problem{
-			Code: problem.NodeKeyRepeated, Object: "node " + o.String(),
+		out = append(out, o.Ref().Problem(clustermesh.Problem{
+			Code:    problem.NodeKeyRepeated,
 			Message: fmt.Sprintf("it has the node key of node %s, so each can speak for the other, and to revoke one's key revokes both's", a),
 			Try:     "on a cloned machine, stop straitd, remove node.key and wireguard.key from the stateDir, and start it",
-		})
+		}))
 		if len(out) == maxShared {
 			break
 		}
@@ -91,11 +91,11 @@ func (s *verifier) late(alive []clustermesh.Origin, now time.Time) (out []cluste
 		if left <= 0 {
 			end = fmt.Sprintf("ended %s ago, and what the node said stays in force", -left)
 		}
-		p := clustermesh.Problem{
-			Code: problem.StatementLate, Object: "cluster " + string(c), Warning: true,
+		p := problem.Cluster(string(c)).Problem(clustermesh.Problem{
+			Code: problem.StatementLate, Warning: true,
 			Message: fmt.Sprintf("the statement about its node %s was not renewed, and %s", stated.Node, end),
 			Try:     "look at strait status on that node; and compare the clocks of both machines",
-		}
+		})
 		if n := more[c]; n > 0 {
 			p.Message += fmt.Sprintf("; %d more of its nodes are late too", n)
 		}
@@ -112,11 +112,11 @@ func (s *issuer) unrenewed(now time.Time) (out []clustermesh.Problem) {
 		if w.InForce(now) || s.verified[o].Serial >= w.Below || len(out) == maxUnrenewed {
 			continue
 		}
-		out = append(out, clustermesh.Problem{
-			Code: problem.StatementWithdrawn, Object: "node " + o.String(), Warning: true,
+		out = append(out, o.Ref().Problem(clustermesh.Problem{
+			Code: problem.StatementWithdrawn, Warning: true,
 			Message: fmt.Sprintf("it says something under a statement that gives it more than its cluster would state now, and has not asked for another one: it is ignored from %s on, until it does", time.Unix(w.From, 0).UTC().Format(time.RFC3339)),
 			Try:     "look at the Node and at straitd on that machine; if the machine was taken over, revoke its key (docs/security.md)",
-		})
+		}))
 	}
 	return out
 }

@@ -56,11 +56,11 @@ func (s *verifier) Refuse(o clustermesh.Origin, by replica.Peer, cause error, no
 		return p
 	}
 	s.refused["unreadable"]++
-	return clustermesh.Problem{
-		Code: problem.RecordRejected, Object: "record " + o.String(),
+	return o.RecordRef().Problem(clustermesh.Problem{
+		Code:    problem.RecordRejected,
 		Message: fmt.Sprintf("ignored, what it said before stays in force: %v (received from %s)", cause, by),
 		Try:     "upgrade the older daemon if the versions differ; otherwise somebody who has the gossip key forges records",
-	}
+	})
 }
 
 // maxRefusals bounds the examples: anyone who has the gossip key can invent clusters.

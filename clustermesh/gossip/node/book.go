@@ -162,12 +162,11 @@ func (a *allowance) take(now time.Time) (left int, ok bool) {
 }
 
 func moreProblem() clustermesh.Problem {
-	return clustermesh.Problem{
+	return problem.Named("gossip", "").Problem(clustermesh.Problem{
 		Code:    problem.GossipProblems,
-		Object:  "gossip",
 		Message: fmt.Sprintf("there are more than %d problems; others are not shown", maxNoted),
 		Try:     "solve those that are shown; if they are all of one cluster, disconnect it",
-	}
+	})
 }
 
 // furtherProblem reports how many Problems of strangers are not shown, as a power of ten: each change is a line
@@ -177,11 +176,10 @@ func furtherProblem(n int) clustermesh.Problem {
 	for size*10 <= n {
 		size *= 10
 	}
-	return clustermesh.Problem{
+	return problem.Named("gossip of peers without proof", "").Problem(clustermesh.Problem{
 		Code:    problem.GossipProblems,
-		Object:  "gossip of peers without proof",
 		Message: fmt.Sprintf("%d of their problems are shown, and there are at least %d more", maxStrange, size),
 		Try:     "find the machines that are named; if they are not of the clusterset, replace the gossip key (strait clusterset rotate --gossip-key)",
 		Warning: true,
-	}
+	})
 }

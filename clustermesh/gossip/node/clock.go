@@ -50,15 +50,14 @@ func behind(self clustermesh.Origin, records map[clustermesh.Origin]clustermesh.
 // checkClock reports that this machine's clock was set back since the daemon started, or since its last
 // life.
 func (n *Node) checkClock() {
-	self := "node " + n.cfg.Self.String()
+	self := n.cfg.Self.Ref()
 	late, by := behind(n.cfg.Self, n.replica.Records(), n.now), ahead(n.cfg.Self, n.replica.Epoch(), n.now)
 	if n.behind = late > 0; n.behind {
-		n.problem("clock behind", clustermesh.Problem{
+		n.problem("clock behind", self.Problem(clustermesh.Problem{
 			Code:    problem.ClockBehind,
-			Object:  self,
 			Message: fmt.Sprintf("this machine's clock is behind, by %s at least: what other nodes said before stays in force, and what they say now is ignored", late.Round(time.Minute)),
 			Try:     "correct this machine's clock",
-		}, 0)
+		}), 0)
 	} else {
 		n.solved("clock behind")
 	}
@@ -73,13 +72,12 @@ func (n *Node) checkClock() {
 	if n.replica.Refused() {
 		n.begin()
 	}
-	n.problem("clock", clustermesh.Problem{
+	n.problem("clock", self.Problem(clustermesh.Problem{
 		Code:    problem.ClockSetBack,
-		Object:  self,
 		Message: fmt.Sprintf("this machine's clock was %s ahead of what it shows now when straitd started, so other nodes may ignore what this node says", by.Round(time.Minute)),
 		Try:     "nothing to do if the clock is right now: other nodes believe this one again within seconds; otherwise correct it",
 		Warning: true,
-	}, ProblemLife)
+	}), ProblemLife)
 }
 
 // begin gives this node's record a new epoch, so that it counts where the clock is right.
@@ -105,10 +103,9 @@ func (c *core) checkSigner(signed trust.Signed) {
 	if by < 0 {
 		than = "behind"
 	}
-	c.problem("clock of the signer", clustermesh.Problem{
+	c.problem("clock of the signer", c.cfg.Self.Ref().Problem(clustermesh.Problem{
 		Code:    problem.ClockDiffers,
-		Object:  "node " + c.cfg.Self.String(),
 		Message: fmt.Sprintf("this machine's clock is %s %s that of the machine that signs for it", by.Abs().Round(time.Minute), than),
 		Try:     "correct the clock that is wrong",
-	}, 0)
+	}), 0)
 }

@@ -14,21 +14,19 @@ import (
 const ProblemLife = 30 * time.Second
 
 func wrongKeyProblem(addr string) clustermesh.Problem {
-	return clustermesh.Problem{
+	return problem.Named("gossip with", addr).Problem(clustermesh.Problem{
 		Code:    problem.GossipKeyDiffers,
-		Object:  "gossip with " + addr,
 		Message: "the gossip key differs from that of " + addr,
 		Try:     "put the same key file on every node of the clusterset; daemons follow without a restart",
-	}
+	})
 }
 
 func duplicateProblem(o clustermesh.Origin, addrs ...string) clustermesh.Problem {
-	return clustermesh.Problem{
+	return o.Ref().Problem(clustermesh.Problem{
 		Code:    problem.NodeNameRepeated,
-		Object:  "node " + o.String(),
 		Message: "two daemons use this node name, at " + strings.Join(addrs, " and "),
 		Try:     "give every node of the cluster a unique name, or stop one of the two daemons",
-	}
+	})
 }
 
 const otherID = "give one of the two another id (ClusterProperty cluster.clusterset.k8s.io, or cluster in its configuration) and restart its daemons"
@@ -36,23 +34,21 @@ const otherID = "give one of the two another id (ClusterProperty cluster.cluster
 // passedOnProblem reports two clusters with the same name if records of the second one came from a
 // third daemon, which has accepted them.
 func passedOnProblem(c clustermesh.ClusterName, owner, uid string, by clustermesh.Origin) clustermesh.Problem {
-	return clustermesh.Problem{
+	return problem.Cluster(string(c)).Problem(clustermesh.Problem{
 		Code:    problem.ClusterIdentityRepeated,
-		Object:  "cluster " + string(c),
 		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s, whose records %s forwards; those records are refused", owner, uid, by),
 		Try:     otherID,
-	}
+	})
 }
 
 // clusterProblem reports two clusters with the same name, as seen by one of them (own) or by a
 // third.
 func clusterProblem(c clustermesh.ClusterName, owner, uid, addr string, own bool) clustermesh.Problem {
-	p := clustermesh.Problem{
+	p := problem.Cluster(string(c)).Problem(clustermesh.Problem{
 		Code:    problem.ClusterIdentityRepeated,
-		Object:  "cluster " + string(c),
 		Message: fmt.Sprintf("two clusters have this id: one with UID %s, and one with UID %s at %s, which is refused", owner, uid, addr),
 		Try:     otherID,
-	}
+	})
 	if own {
 		p.Message = fmt.Sprintf("two clusters have this id: this one, with UID %s, and one with UID %s at %s; they refuse each other", owner, uid, addr)
 	}
@@ -60,21 +56,19 @@ func clusterProblem(c clustermesh.ClusterName, owner, uid, addr string, own bool
 }
 
 func seedProblem(seed string, err error, alone bool) clustermesh.Problem {
-	return clustermesh.Problem{
+	return problem.Named("gossip seed", seed).Problem(clustermesh.Problem{
 		Code:    problem.SeedSilent,
-		Object:  "gossip seed " + seed,
 		Message: fmt.Sprintf("does not answer: %v", err),
 		Try:     "check the address, that straitd runs there, and that its gossip port is open for TCP and UDP",
 		Warning: !alone,
-	}
+	})
 }
 
 func udpProblem(peer string) clustermesh.Problem {
-	return clustermesh.Problem{
+	return problem.Named("gossip with", peer).Problem(clustermesh.Problem{
 		Code:    problem.UDPBlocked,
-		Object:  "gossip with " + peer,
 		Message: "answers over TCP but not over UDP",
 		Try:     "open the gossip port for UDP too, in both directions",
 		Warning: true,
-	}
+	})
 }

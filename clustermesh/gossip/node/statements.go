@@ -144,11 +144,11 @@ func (s *statements) ReportStatement(err error, began, now time.Time) {
 	if now.Sub(began) < askGrace {
 		return
 	}
-	p := clustermesh.Problem{
-		Code: problem.StatementMissing, Object: "node " + s.cfg.Self.String(),
+	p := s.cfg.Self.Ref().Problem(clustermesh.Problem{
+		Code:    problem.StatementMissing,
 		Message: fmt.Sprintf("its cluster states nothing about it, so nobody believes what it says: %v", err),
 		Try:     "look at strait status on that machine",
-	}
+	})
 	if errors.Is(err, ErrNoSigners) {
 		p.Try = "start straitd on a machine with authority.rootFile; in Kubernetes, look at the Deployment strait-leader"
 	}
@@ -195,11 +195,11 @@ func (s *statements) ReportRefusedRequest(about clustermesh.Origin, cause error,
 	if !s.problems.has(key) && s.problems.count("unstated ") >= maxRefusedRequests {
 		return
 	}
-	s.strange(key, clustermesh.Problem{
-		Code: problem.StatementMissing, Object: "node " + about.String(), Warning: true,
+	s.strange(key, about.Ref().Problem(clustermesh.Problem{
+		Code: problem.StatementMissing, Warning: true,
 		Message: fmt.Sprintf("it asks this machine for a statement, and is refused: %v", cause),
 		Try:     "nothing to do if it is none of this cluster's machines",
-	})
+	}))
 }
 
 // ReportWithheld reports what this machine did not state of another node, until that asks again.

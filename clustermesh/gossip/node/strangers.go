@@ -84,13 +84,12 @@ func strangerProblem(why member.Refusal, size uint64, example netip.Addr) cluste
 		member.Unusual:  "messages of peers that have the gossip key, which no daemon of strait sends,",
 		member.TooFast:  "datagrams of peers that have the gossip key, which were too many in a second,",
 	}[why]
-	p := clustermesh.Problem{
+	p := problem.Named("gossip port", "").Problem(clustermesh.Problem{
 		Code:    problem.StrangersRefused,
-		Object:  "gossip port",
 		Message: fmt.Sprintf("more than %d %s were refused, the first from %s", size, what, example),
 		Try:     "let only nodes of the clusterset reach the port, and find out who else sends to it; if the source is such a node, compare its gossip key",
 		Warning: true,
-	}
+	})
 	switch why {
 	case member.TooMany:
 		p.Object = "gossip"
