@@ -114,15 +114,15 @@ var Table = []Package{
 	{Path: "datapath/tunnelhealth", Pure: true},
 
 	// The bridge between the two halves, and the packages that run it.
-	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "datapath"}, Tests: []string{"clustermesh/record"}},
+	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "daemon/plan/mesh", "datapath"}, Tests: []string{"clustermesh/record"}},
 	{Path: "daemon/reconcile"},
 	{Path: "daemon/watch"},
 	{Path: "daemon/objects", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "clustermesh/mcs", "daemon/plan"}},
 	{Path: "daemon/belief", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "daemon/plan"}},
 	{Path: "daemon/identity", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
-	{Path: "daemon/health", Pure: true, Imports: []string{"clustermesh", "daemon/plan", "daemon/plan/mesh", "datapath"}},
+	{Path: "daemon/health", Pure: true, Imports: []string{"clustermesh", "daemon/plan", "datapath/tunnelhealth"}, Tests: []string{"daemon/plan/mesh", "datapath"}},
 	// The tunnels. It does not know which endpoints services use.
-	{Path: "daemon/plan/mesh", Pure: true, Imports: []string{"clustermesh", "datapath/tunnelhealth"}, Tests: []string{"datapath"}},
+	{Path: "daemon/plan/mesh", Pure: true, Imports: []string{"clustermesh", "datapath"}},
 	{Path: "daemon/lend"}, // the daemon reads what a pod of the node lends
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api", Imports: []string{"datapath"}},
