@@ -1,17 +1,16 @@
 package daemon
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/internal/problem"
 )
 
 // errStarting means that there is no plan yet.
-var errStarting = errors.New("straitd has started but has no plan yet; wait for it: strait status --wait")
+var errStarting = problem.Refuse("wait for it: strait status --wait", "straitd has started but has no plan yet")
 
 // planFor plans for any node, with what this node knows and its configuration.
 func (d *Daemon) planFor(self plan.Self, s clustermesh.State) plan.Result {
@@ -69,7 +68,7 @@ func (d *Daemon) WhatIf(change, service, node string) (*api.WhatIf, error) {
 	}
 	before, after := only(computed(m, self, now), service), only(computed(m, self, d.planFor(self, then)), service)
 	if service != "" && len(before) == 0 {
-		return nil, fmt.Errorf("no cluster exports a service %s; list all services: strait services", service)
+		return nil, problem.Refuse("list all services: strait services", "no cluster exports a service %s", service)
 	}
 	return api.NewWhatIf(d.seen(m, self), c.String(), before, after, d.config.Locality.plan().Factor), nil
 }

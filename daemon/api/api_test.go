@@ -204,7 +204,7 @@ func socketIn(dir string) string { return filepath.Join(dir, "run", "strait.sock
 func (s *source) ServicesFrom(node string) (*ServiceList, error) {
 	l := s.Services()
 	if node == "nobody" {
-		return nil, errors.New("no node is called nobody; strait nodes lists them")
+		return nil, problem.Refuse("strait nodes lists them", "no node is called nobody")
 	}
 	if l != nil {
 		l.SeenFrom.Node, l.SeenFrom.Computed = node, true
@@ -215,7 +215,7 @@ func (s *source) ServicesFrom(node string) (*ServiceList, error) {
 func (s *source) WhatIf(change, service, from string) (*WhatIf, error) {
 	l := s.Services()
 	if change == "nonsense" || l == nil {
-		return nil, errors.New("that is no change; write another")
+		return nil, problem.Refuse("write another", "that is no change")
 	}
 	after := slices.Clone(l.Items)
 	for i := range after {

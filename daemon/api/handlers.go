@@ -2,11 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"strait.io/strait/internal/problem"
 )
 
 // localHandler answers on the unix socket. It is read-only: changes to strait go through Kubernetes
@@ -91,11 +94,13 @@ func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, 
 	}
 }
 
-// writeRefusal says why a question cannot be answered. The error's text has what to do after a
-// semicolon.
+// writeRefusal says why a question cannot be answered, and what to do if the error knows it.
 func writeRefusal(w http.ResponseWriter, err error) {
-	message, try, _ := strings.Cut(err.Error(), "; ")
-	writeError(w, http.StatusBadRequest, message, try)
+	var r *problem.Refusal
+	if !errors.As(err, &r) {
+		r = &problem.Refusal{Message: err.Error()}
+	}
+	writeError(w, http.StatusBadRequest, r.Message, r.Try)
 }
 
 func writeStarting(w http.ResponseWriter) {

@@ -1,12 +1,12 @@
 package plan
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // From returns the node that a text names. Self is the node that is asked, and what an empty text means.
@@ -34,12 +34,12 @@ func From(s clustermesh.State, self Self, text string) (Self, error) {
 				return oneOf(found, self, text)
 			}
 		}
-		return self, fmt.Errorf("no node is called %s, and no endpoint's pod; strait nodes lists nodes, and a pod without a service has an address", strings.Join(words, "/"))
+		return self, problem.Refuse("strait nodes lists nodes, and a pod without a service has an address", "no node is called %s, and no endpoint's pod", strings.Join(words, "/"))
 	case 3:
 		found := slices.DeleteFunc(podsNamed(s, words[1], words[2]), func(n Self) bool { return string(n.Cluster) != words[0] })
 		return oneOf(found, self, text)
 	}
-	return self, fmt.Errorf("%q is neither a node nor a pod; write NODE, CLUSTER/NODE, NAMESPACE/POD, CLUSTER/NAMESPACE/POD or a pod's address", text)
+	return self, problem.Refuse("write NODE, CLUSTER/NODE, NAMESPACE/POD, CLUSTER/NAMESPACE/POD or a pod's address", "%q is neither a node nor a pod", text)
 }
 
 // fromAddr finds the node of a pod's address, or of its own.
@@ -55,7 +55,7 @@ func fromAddr(s clustermesh.State, a netip.Addr) (Self, error) {
 			return Self{Cluster: o.Cluster, Node: o.Node}, nil
 		}
 	}
-	return Self{}, fmt.Errorf("no node has the address %s, or pods in its range; strait nodes lists them", a)
+	return Self{}, problem.Refuse("strait nodes lists them", "no node has the address %s, or pods in its range", a)
 }
 
 // podsNamed returns the nodes of the endpoints whose pod has a name, each once.
@@ -78,9 +78,9 @@ func oneOf(found []Self, self Self, text string) (Self, error) {
 	}
 	switch len(found) {
 	case 0:
-		return self, fmt.Errorf("no endpoint's pod is called %s; a pod without a service has an address", text)
+		return self, problem.Refuse("a pod without a service has an address", "no endpoint's pod is called %s", text)
 	case 1:
 		return found[0], nil
 	}
-	return self, fmt.Errorf("pods of %s/%s and %s/%s are called %s; write CLUSTER/NAMESPACE/POD", found[0].Cluster, found[0].Node, found[1].Cluster, found[1].Node, text)
+	return self, problem.Refuse("write CLUSTER/NAMESPACE/POD", "pods of %s/%s and %s/%s are called %s", found[0].Cluster, found[0].Node, found[1].Cluster, found[1].Node, text)
 }

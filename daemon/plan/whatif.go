@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/internal/problem"
 )
 
 // Change is something that may happen to the clusterset.
@@ -39,11 +40,11 @@ func ParseChange(text string) (Change, error) {
 	case verb(4, 0, "scale") && words[2] == "to":
 		n, err := strconv.Atoi(words[3])
 		if err != nil || n < 0 || n > maxScale {
-			return Change{}, fmt.Errorf("%q is not a number of endpoints from 0 to %d; write for example \"scale %s to 3\"", words[3], maxScale, words[1])
+			return Change{}, problem.Refuse(fmt.Sprintf("write for example \"scale %s to 3\"", words[1]), "%q is not a number of endpoints from 0 to %d", words[3], maxScale)
 		}
 		c.apply = func(s clustermesh.State) (clustermesh.State, error) { return scale(s, words[1], n) }
 	default:
-		return Change{}, fmt.Errorf("%q is no change that strait knows; write %s", text, Changes)
+		return Change{}, problem.Refuse("write "+Changes, "%q is no change that strait knows", text)
 	}
 	return c, nil
 }
@@ -59,10 +60,10 @@ func (c Change) Apply(s clustermesh.State) (clustermesh.State, error) {
 // known returns an error if nothing is known of a cluster, or of a node of it if one is named.
 func known(s clustermesh.State, cluster, node string) error {
 	if !slices.Contains(s.Clusters(), clustermesh.ClusterName(cluster)) {
-		return fmt.Errorf("no cluster is called %q; strait members lists them", cluster)
+		return problem.Refuse("strait members lists them", "no cluster is called %q", cluster)
 	}
 	if _, is := s.Records[clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}]; node != "" && !is {
-		return fmt.Errorf("cluster %s has no node %q; strait nodes lists them", cluster, node)
+		return problem.Refuse("strait nodes lists them", "cluster %s has no node %q", cluster, node)
 	}
 	return nil
 }
