@@ -184,10 +184,9 @@ func sameContent(a, b clustermesh.Content) bool {
 }
 
 func unpublishable(o clustermesh.Origin, err error) Output {
-	return Output{Problems: []clustermesh.Problem{{
+	return Output{Problems: []clustermesh.Problem{o.RecordRef().Problem(clustermesh.Problem{
 		Code:    problem.RecordNotPublished,
-		Object:  "record " + o.String(),
 		Message: fmt.Sprintf("not published, the last version stays in force: %v", err),
 		Try:     "correct the object named, or report a bug if none is named",
-	}}}
+	})}}
 }

@@ -17,6 +17,10 @@ func checkProblemCodes(f *File) []Violation {
 	}
 	var out []Violation
 	check := func(l *ast.CompositeLit) {
+		if e := objectOf(l); e != nil && !slices.Contains(textObjects, f.Path) {
+			out = append(out, Violation{f.at(l.Pos()), "problem object",
+				"a Problem whose Object is put together here: use the Problem method of a problem.Ref, which sets the parts and the text"})
+		}
 		hasCode := slices.ContainsFunc(l.Elts, func(e ast.Expr) bool {
 			kv, ok := e.(*ast.KeyValueExpr)
 			if !ok {
@@ -48,6 +52,28 @@ func checkProblemCodes(f *File) []Violation {
 		return true
 	})
 	return out
+}
+
+// textObjects are files whose Problems name objects that have no Ref, such as a place in a file of YAML.
+var textObjects = []string{
+	"clustermesh/manifest/store.go", "clustermesh/manifest/explain.go", "clustermesh/manifest/decode.go",
+	"clustermesh/record/sift.go", "clustermesh/authority/admit.go", "clustermesh/kube/leader.go",
+	"clustermesh/kube/mirrorer/mirrorer.go", "clustermesh/kube/gkewriter/gkewriter.go", "clustermesh/kube/writer/problem.go", "clustermesh/kube/write/passes.go",
+}
+
+// objectOf returns the Object of a Problem if it is not a constant text.
+func objectOf(l *ast.CompositeLit) ast.Expr {
+	for _, e := range l.Elts {
+		kv, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		key, ok := kv.Key.(*ast.Ident)
+		if _, constant := kv.Value.(*ast.BasicLit); ok && key.Name == "Object" && !constant {
+			return kv.Value
+		}
+	}
+	return nil
 }
 
 // isProblem reports whether a type is written as problem.Problem or as its alias.

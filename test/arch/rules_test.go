@@ -68,6 +68,7 @@ func TestRules(t *testing.T) {
 		{"a skip without a reason", "datapath/a_test.go", "package datapath\nfunc f(t T) { t.Skip() }\n", "skip", "without a reason"},
 		{"SkipNow", "datapath/a_test.go", "package datapath\nfunc f(t T) { t.SkipNow() }\n", "skip", "without a reason"},
 		{"a Problem without a code", "datapath/a.go", "package datapath\nimport \"strait.io/strait/internal/problem\"\nvar p = problem.Problem{Object: \"x\"}\n", "problem code", "without a code"},
+		{"a Problem whose object is put together", "datapath/a.go", "package datapath\nimport \"strait.io/strait/internal/problem\"\nfunc f(n string) problem.Problem { return problem.Problem{Code: problem.MapFull, Object: \"map \" + n} }\n", "problem object", "problem.Ref"},
 		{"one in a list", "datapath/a.go", "package datapath\nimport \"strait.io/strait/internal/problem\"\nvar p = []problem.Problem{{Object: \"x\"}}\n", "problem code", "without a code"},
 		{"a Problem with a code", "datapath/a.go", "package datapath\nimport \"strait.io/strait/internal/problem\"\nvar p = []problem.Problem{{Code: problem.MapFull}, {}}\n", "", ""},
 		{"a skip with a reason", "datapath/a_test.go", "package datapath\nfunc f(t T) { t.Skip(\"no root\") }\n", "", ""},
