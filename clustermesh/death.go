@@ -56,3 +56,15 @@ func (s State) Dead(node Origin) bool {
 	}
 	return false
 }
+
+// Claimed returns the nodes that some witness claims silent. No other node can be Dead, so for others
+// the claims need not be counted.
+func (s State) Claimed() map[Origin]bool {
+	out := map[Origin]bool{}
+	for _, r := range s.Records {
+		for _, c := range r.Content.Silent {
+			out[c.Origin] = c.Origin.Node != ""
+		}
+	}
+	return out
+}

@@ -56,7 +56,7 @@ func (v viewer) clusters() []api.Cluster {
 		out[i] = api.Cluster{Name: string(name), State: v.stateOf(name), Drained: drained}
 		at[name] = &out[i]
 	}
-	claimed := v.claimed()
+	claimed := v.state.Claimed()
 	for o, r := range v.state.Records {
 		c := at[o.Cluster]
 		c.Exports += len(r.Content.Exports)
@@ -109,21 +109,9 @@ func (v viewer) stateOf(name clustermesh.ClusterName) api.ClusterState {
 	return api.Held
 }
 
-// claimed returns the nodes that some witness claims silent. No other node can be dead, so for
-// others the claims need not be counted.
-func (v viewer) claimed() map[clustermesh.Origin]bool {
-	out := map[clustermesh.Origin]bool{}
-	for _, r := range v.state.Records {
-		for _, c := range r.Content.Silent {
-			out[c.Origin] = true
-		}
-	}
-	return out
-}
-
 // members counts the nodes by state, each once.
 func (v viewer) members() map[string]int {
-	claimed, out := v.claimed(), map[string]int{}
+	claimed, out := v.state.Claimed(), map[string]int{}
 	for r := range v.state.Nodes() {
 		switch {
 		case r.Origin == v.self.Origin():
@@ -224,7 +212,7 @@ func (v viewer) traffic(each func(api.Traffic)) {
 }
 
 func (v viewer) nodes() (out []api.Node) {
-	claimed := v.claimed()
+	claimed := v.state.Claimed()
 	for r := range v.state.Nodes() {
 		n := r.Content.Node
 		a := api.Node{

@@ -190,20 +190,9 @@ func (x *index) sourceOf(in indexInputs, o clustermesh.Origin, old *source) *sou
 	return src
 }
 
-// claimed returns the nodes that some witness claims silent. No other node can be dead.
-func claimed(s clustermesh.State) map[clustermesh.Origin]bool {
-	out := map[clustermesh.Origin]bool{}
-	for _, r := range s.Records {
-		for _, c := range r.Content.Silent {
-			out[c.Origin] = c.Origin.Node != ""
-		}
-	}
-	return out
-}
-
 // deadNodes returns the nodes whose machines are dead.
 func deadNodes(s clustermesh.State) map[clustermesh.Origin]bool {
-	out := claimed(s)
+	out := s.Claimed()
 	maps.DeleteFunc(out, func(o clustermesh.Origin, claimed bool) bool { return !claimed || !s.Dead(o) })
 	return out
 }
