@@ -1,8 +1,9 @@
 // Package daemon is the composition root: the only package that connects the sources, the gossip,
 // the plan and the kernel.
 //
-// Input is a Config; outputs are the kernel's state, DNS answers, the local API and metrics. It
-// decides nothing itself: the pure packages decide what to do, and the shells how to do it.
+// Input is a Config; outputs are the kernel's state, DNS answers, the local API and metrics. The pure
+// packages decide what to do, and the shells how to do it. What stays here are small pure functions
+// that only one part of the kernel needs, such as the sizes of packets in mtu.go.
 package daemon
 
 import (
