@@ -28,7 +28,7 @@ func TestTargets(t *testing.T) {
 	}
 	guest := peer(9, "10.9.0.1", "10.9.0.1/32")
 	guest.Guest = true
-	r := plan.Result{}
+	r := plan.Result{Mesh: &mesh.Mesh{}}
 	r.Desired.Sources.Node = netip.MustParseAddr("10.1.0.1")
 	r.Desired.Peers = []datapath.Peer{
 		peer(1, "10.2.0.1", "10.2.0.0/24"), peer(2, "10.3.0.1", "10.3.0.0/16"), peer(3, "10.3.0.1", "10.3.0.0/24", "10.3.0.0/16"),
