@@ -41,15 +41,15 @@ type apiServer interface {
 	hints(nodes []clustermesh.Node, self clustermesh.NodeName, port uint16) []netip.AddrPort
 	pods() kube.Pods
 	policies() []policy.Policy
-	// obey has the source follow the configurations of other clusters, and within leave out endpoints
+	// followConfigs has the source follow the configurations of other clusters, and within leave out endpoints
 	// that other clusters would not accept.
-	obey(said func() []clustermesh.ClusterConfig) (followed bool)
+	followConfigs(all func() []clustermesh.ClusterConfig) (followed bool)
 	within([]netip.Prefix)
 
 	// loan returns what a pod lends this node to lead with. If lent is false, the node needs none.
 	loan() (l lend.Loan, lent bool, err error)
-	stand(may bool)
-	strait() (namespace string)
+	setMayLead(may bool)
+	ownNamespace() string
 	// make has the leader make what the cluster lacks, which depends on the root that is lent.
 	make(lacks func(root string) belief.Missing)
 	write(d *Daemon, local clustermesh.Local, m *moment)
@@ -88,11 +88,11 @@ func (noServer) run(context.Context, bool) error                                
 func (noServer) changed() []<-chan struct{}                                              { return nil }
 func (noServer) pods() kube.Pods                                                         { return kube.Pods{} }
 func (noServer) policies() []policy.Policy                                               { return nil }
-func (noServer) obey(func() []clustermesh.ClusterConfig) bool                            { return true }
+func (noServer) followConfigs(func() []clustermesh.ClusterConfig) bool                   { return true }
 func (noServer) within([]netip.Prefix)                                                   {}
 func (noServer) loan() (lend.Loan, bool, error)                                          { return lend.Loan{}, false, nil }
-func (noServer) stand(bool)                                                              {}
-func (noServer) strait() string                                                          { return "" }
+func (noServer) setMayLead(bool)                                                         {}
+func (noServer) ownNamespace() string                                                    { return "" }
 func (noServer) make(func(string) belief.Missing)                                        {}
 func (noServer) write(*Daemon, clustermesh.Local, *moment)                               {}
 func (noServer) results() []clustermesh.PolicyResult                                     { return nil }
@@ -145,8 +145,8 @@ func (k *kubernetes) policies() []policy.Policy {
 	return taking
 }
 
-func (k *kubernetes) obey(said func() []clustermesh.ClusterConfig) bool {
-	return !k.obeys || k.source.Obey(said())
+func (k *kubernetes) followConfigs(all func() []clustermesh.ClusterConfig) bool {
+	return !k.followsConfigs || k.source.FollowConfigs(all())
 }
 
 func (k *kubernetes) within(ranges []netip.Prefix) { k.source.Within(ranges) }
@@ -159,9 +159,9 @@ func (k *kubernetes) loan() (lend.Loan, bool, error) {
 	return l, true, err
 }
 
-func (k *kubernetes) stand(may bool) { k.leader.Stand(may) }
+func (k *kubernetes) setMayLead(may bool) { k.leader.Stand(may) }
 
-func (k *kubernetes) strait() string { return k.namespace }
+func (k *kubernetes) ownNamespace() string { return k.namespace }
 
 func (k *kubernetes) make(lacks func(root string) belief.Missing) {
 	if k.maker == nil {

@@ -16,7 +16,7 @@ func TestWithoutServer(t *testing.T) {
 	if ps := s.report(&status); len(ps) > 0 || status.Unwritten > 0 || status.Writing != nil || s.written() != nil {
 		t.Errorf("it reports %v, %+v", ps, status)
 	}
-	followed := s.obey(func() []clustermesh.ClusterConfig { t.Error("it reads configurations"); return nil })
+	followed := s.followConfigs(func() []clustermesh.ClusterConfig { t.Error("it reads configurations"); return nil })
 	if _, lent, err := s.loan(); s.present() || lent || err != nil || !followed {
 		t.Errorf("present %v, lent %v, %v", s.present(), lent, err)
 	}

@@ -78,8 +78,8 @@ func (d *Daemon) openness(s clustermesh.State, local clustermesh.Local) belief.O
 // openPause is how often a daemon looks whether others sign by now: a seal that comes is no news.
 const openPause = 5 * time.Second
 
-// believes says for the status whom this node believes.
-func (d *Daemon) believes() string {
+// trustMode returns whom this node believes, for the status.
+func (d *Daemon) trustMode() string {
 	switch {
 	case d.config.Authority.Mode == AuthorityOff:
 		return api.AuthorityOff

@@ -56,19 +56,19 @@ func (d *Daemon) mayLead() bool {
 	if _, lent, _ := d.kube.loan(); !lent {
 		return d.config.Authority.leads()
 	}
-	return d.standing.may
+	return d.leading.may
 }
 
-// standing is with what this node stands for election. It is owned by the loop.
-type standing struct {
+// leading is whether this node may lead its cluster, and with which root. It is owned by the loop.
+type leading struct {
 	may        bool
 	root       *authority.PrivateKey
 	leaderless turn.Leaderless
 }
 
-// stand puts in force what is lent to this node: the root, and with it the right to stand for election. It
-// returns what is wrong with it.
-func (d *Daemon) stand() []clustermesh.Problem {
+// followLoan puts in force what is lent to this node: the root, and with it the right to be elected. It
+// returns what is wrong with the loan.
+func (d *Daemon) followLoan() []clustermesh.Problem {
 	loan, lent, err := d.kube.loan()
 	if !lent {
 		return nil
@@ -78,18 +78,18 @@ func (d *Daemon) stand() []clustermesh.Problem {
 	if d.config.Authority.on() && len(d.files.pins.Get()) > 0 {
 		root, rootErr = belief.LentRoot(loan.Root, d.files.pins.Get()[d.who.Cluster].Roots)
 	}
-	if s := &d.standing; (root == nil) != (s.root == nil) || root != nil && *root != *s.root {
+	if s := &d.leading; (root == nil) != (s.root == nil) || root != nil && *root != *s.root {
 		d.log.Info("the root that is lent to this node changed", "from", loan.From, "has", root != nil)
 		s.root = root
 		d.gossip.Reroot(root)
 	}
 	// Without pins, there is no root that others could ask for; the leader makes both.
 	may := loan.Token != "" && (root != nil || !d.config.Authority.on() || d.trust.everybody && len(d.files.pins.Get()) == 0)
-	if may != d.standing.may {
-		d.standing.may = may
+	if may != d.leading.may {
+		d.leading.may = may
 		d.log.Info("what it takes to lead changed", "from", loan.From, "has", may)
 	}
-	d.kube.stand(may)
+	d.kube.setMayLead(may)
 	return lentProblems(cmp.Or(err, rootErr))
 }
 
@@ -104,21 +104,21 @@ func lentProblems(err error) []clustermesh.Problem {
 	}}
 }
 
-// unled reports that no daemon of this cluster can lead.
-func (d *Daemon) unled(s clustermesh.State, now time.Time) []clustermesh.Problem {
+// leaderless reports that no daemon of this cluster can lead.
+func (d *Daemon) leaderless(s clustermesh.State, now time.Time) []clustermesh.Problem {
 	_, lent, _ := d.kube.loan()
-	can := !lent || d.standing.may || turn.CanLead(d.who.Cluster, s)
-	since, again := d.standing.leaderless.Note(can, now)
+	can := !lent || d.leading.may || turn.CanLead(d.who.Cluster, s)
+	since, again := d.leading.leaderless.Note(can, now)
 	if again > 0 {
 		d.againIn(again)
 	}
 	if since.IsZero() {
 		return nil
 	}
-	return []clustermesh.Problem{problem.Object("Deployment", d.kube.strait(), "strait-leader").Problem(clustermesh.Problem{
+	return []clustermesh.Problem{problem.Object("Deployment", d.kube.ownNamespace(), "strait-leader").Problem(clustermesh.Problem{
 		Code: problem.NobodyLeads,
 		Message: fmt.Sprintf("none of its pods has lent a daemon what it takes to lead the cluster since %s: exports and imports stay as they were",
 			since.UTC().Format(time.TimeOnly+"Z")),
-		Try: "look at its pods: kubectl -n " + d.kube.strait() + " get pods -l app.kubernetes.io/component=leader",
+		Try: "look at its pods: kubectl -n " + d.kube.ownNamespace() + " get pods -l app.kubernetes.io/component=leader",
 	})}
 }

@@ -76,7 +76,7 @@ func TestStand(t *testing.T) {
 		{"nothing again", "", "", false, nil, ""},
 	} {
 		lends(c.token, c.root)
-		problems := d.stand()
+		problems := d.followLoan()
 		if d.mayLead() != c.may || (g.root == nil) != (c.has == nil) || g.root != nil && *g.root != *c.has {
 			t.Errorf("%s: may lead %v, root %v", c.what, d.mayLead(), g.root)
 		}
@@ -92,17 +92,17 @@ func TestStand(t *testing.T) {
 	}
 	d.files.pins.Set("", authority.Pins{"west": {Roots: []authority.PublicKey{other.Public()}}})
 	lends("d", root.Base64())
-	if d.stand(); d.mayLead() || g.root != nil {
+	if d.followLoan(); d.mayLead() || g.root != nil {
 		t.Error("it goes on with a root that is not pinned any more")
 	}
 
 	unsigned, g, lends := candidate(t, AuthorityConfig{})
 	lends("a", "")
-	if ps := unsigned.stand(); !unsigned.mayLead() || g.times > 0 || len(ps) > 0 {
+	if ps := unsigned.followLoan(); !unsigned.mayLead() || g.times > 0 || len(ps) > 0 {
 		t.Errorf("where the cluster signs nothing: %v, told %d times, %v", unsigned.mayLead(), g.times, ps)
 	}
 	d.kube.(*kubernetes).lent, d.config.Authority = nil, AuthorityConfig{}
-	if ps := d.stand(); !d.mayLead() || len(ps) > 0 {
+	if ps := d.followLoan(); !d.mayLead() || len(ps) > 0 {
 		t.Errorf("with an account of its own that may write: %v, %v", d.mayLead(), ps)
 	}
 }
@@ -123,20 +123,20 @@ func TestNobodyLeads(t *testing.T) {
 	}
 	now := time.Now()
 	heard(clustermesh.Alive, "west", true)
-	if ps := d.unled(state, now); len(ps) > 0 {
+	if ps := d.leaderless(state, now); len(ps) > 0 {
 		t.Errorf("at once: %v", ps)
 	}
-	if ps := d.unled(state, now.Add(time.Minute)); len(ps) != 1 || ps[0].Code != "STR6105" || !strings.Contains(ps[0].Object, "strait-system/strait-leader") {
+	if ps := d.leaderless(state, now.Add(time.Minute)); len(ps) != 1 || ps[0].Code != "STR6105" || !strings.Contains(ps[0].Object, "strait-system/strait-leader") {
 		t.Errorf("after a minute: %v", ps)
 	}
 	heard(clustermesh.Alive, "west", false)
-	if ps := d.unled(state, now.Add(time.Minute)); len(ps) > 0 {
+	if ps := d.leaderless(state, now.Add(time.Minute)); len(ps) > 0 {
 		t.Errorf("another can lead: %v", ps)
 	}
 	heard(clustermesh.Alive, "west", true)
 	lends("a", "")
-	d.stand()
-	if ps := d.unled(state, now.Add(time.Hour)); len(ps) > 0 {
+	d.followLoan()
+	if ps := d.leaderless(state, now.Add(time.Hour)); len(ps) > 0 {
 		t.Errorf("it can lead itself: %v", ps)
 	}
 }

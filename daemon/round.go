@@ -34,7 +34,7 @@ func (d *Daemon) inputs() (in turn.Inputs, host plan.Host, problems []clustermes
 	in = turn.Inputs{Self: d.self(), First: !d.greeted, Derived: d.config.derived(), Leads: d.gossip.Leader()}
 	in.Synced, in.Missing = d.gossip.Synced()
 	var unpinned []clustermesh.Problem
-	in.Behind, unpinned = d.obey() // asked after Synced, so that Local follows from all that was synced
+	in.Behind, unpinned = d.followConfigs() // asked after Synced, so that Local follows from all that was synced
 	if in.Local, in.Sourced = d.source.Local(); in.Sourced {
 		d.gossip.Accept(in.Local.Accept, in.Local.LocalNamespaces)
 	}
@@ -149,7 +149,7 @@ func (r *round) show(s turn.Show) {
 	}
 	r.openly.Store(r.trust.everybody)
 	o := r.openness(m.state, r.in.Local)
-	m.problems = slices.Concat(r.problems, m.result.Problems, r.unled(m.state, time.Now()), o.Problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.leaderless(m.state, time.Now()), o.Problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
 	r.makeKeys(o, m.state, r.in.Local)
 	if r.err == nil {
 		m.applied = time.Now()

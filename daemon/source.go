@@ -82,9 +82,9 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 	s := kube.New(kube.Config{
 		Client: client, Node: node, Cluster: clustermesh.ClusterName(c.Cluster), Policies: c.policies(), BarredPatterns: k.BarredNamespaces, Namespace: k.Namespace,
 		DrainCordoned: k.DrainCordoned, Tunnels: c.Mesh.on(), LocalByDefault: k.DefaultGlobalNamespace != nil && !*k.DefaultGlobalNamespace,
-		NodePrefixes: c.NodePrefixes, Obeys: len(k.AcceptConfigFrom) > 0, Log: log,
+		NodePrefixes: c.NodePrefixes, FollowsConfigs: len(k.AcceptConfigFrom) > 0, Log: log,
 	})
-	out := &kubernetes{source: s, client: client, host: client.Host, namespace: k.Namespace, obeys: len(k.AcceptConfigFrom) > 0}
+	out := &kubernetes{source: s, client: client, host: client.Host, namespace: k.Namespace, followsConfigs: len(k.AcceptConfigFrom) > 0}
 	if k.LeaderDir != "" {
 		out.lent = borrow(k.LeaderDir, wake)
 		if client, err = client.As(out.lent.bearer); err != nil {
@@ -119,12 +119,12 @@ type kubernetes struct {
 	mirrors *mirrorer.Mirrorer
 	gke     *gkewriter.Writer
 	// lent is nil if the daemon leads with its own account. client has the account that leads.
-	lent      *lent
-	client    kube.Client
-	host      string
-	namespace string // strait's own
-	obeys     bool   // configurations of other clusters are accepted
-	maker     *maker // nil if the leader makes no keys
+	lent           *lent
+	client         kube.Client
+	host           string
+	namespace      string // strait's own
+	followsConfigs bool   // configurations of other clusters are accepted
+	maker          *maker // nil if the leader makes no keys
 }
 
 // term does a leader's work until ctx is done.

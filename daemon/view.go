@@ -36,7 +36,7 @@ func (d *Daemon) Status() *api.Status {
 		Time: time.Now(), Applied: m.applied, Ready: m.ready() && datapath.Attached,
 		Waiting: m.waiting, Leader: d.gossip.Leader(),
 		Clusters: v.clusters(), Origins: len(m.state.Records), Datapath: datapath, Refused: d.gossip.Refused(),
-		Authority: d.believes(),
+		Authority: d.trustMode(),
 	}
 	if err := v.countOpen(status.Clusters, d.kernel.records); err != nil {
 		unreadable = append(unreadable, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "count open connections: " + err.Error()})

@@ -57,8 +57,8 @@ type Config struct {
 	LocalByDefault bool
 	// NodePrefixes are those of this node in the daemon's configuration.
 	NodePrefixes []netip.Prefix
-	// Obeys says that other clusters' configuration counts; see Obey.
-	Obeys bool
+	// FollowsConfigs is true if other clusters' configuration counts; see FollowConfigs.
+	FollowsConfigs bool
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -77,9 +77,9 @@ type Source struct {
 
 	mu    sync.Mutex
 	known known
-	// orders are what Obey said, and carried the objects of them. Given counts their versions.
-	orders  []clustermesh.ClusterConfig
-	carried []object.Kept
+	// configs are those of FollowConfigs, and asked their objects. Given counts their versions.
+	configs []clustermesh.ClusterConfig
+	asked   []object.Kept
 	given   int
 	// within are the ranges that Within said, and ranged counts how often they changed.
 	within []netip.Prefix
@@ -98,9 +98,9 @@ type known struct {
 	taking   []policy.Policy
 	policies []policy.Facts
 	gke      object.GKE
-	// orders are those that it follows from, and obeyed is their version.
-	orders []clustermesh.ClusterConfig
-	obeyed int
+	// configs are those that it follows from, and followed is their version.
+	configs  []clustermesh.ClusterConfig
+	followed int
 	// ranged is the version of the ranges.
 	ranged int
 }
@@ -159,24 +159,24 @@ func (s *Source) GKE() object.GKE {
 	return s.known.gke
 }
 
-// Obey says what the clusters want whose configuration is accepted, those that go before others first,
-// and reports whether Local follows from a word of each of them, if not the last. Nothing counts as read
-// before the first call: what these clusters want is unknown then, not empty.
-func (s *Source) Obey(orders []clustermesh.ClusterConfig) (followed bool) {
+// FollowConfigs sets the configurations of the clusters whose configuration is accepted, those that take
+// precedence first. It reports whether Local reflects a version of each of them, if not the last. Nothing
+// counts as read before the first call: what these clusters want is unknown then, not empty.
+func (s *Source) FollowConfigs(configs []clustermesh.ClusterConfig) (followed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.given == 0 || !slices.EqualFunc(orders, s.orders, clustermesh.ClusterConfig.Equal) {
-		s.orders, s.carried = orders, nil
-		for _, c := range orders {
-			s.carried = append(s.carried, object.ReadConfig(c)...)
+	if s.given == 0 || !slices.EqualFunc(configs, s.configs, clustermesh.ClusterConfig.Equal) {
+		s.configs, s.asked = configs, nil
+		for _, c := range configs {
+			s.asked = append(s.asked, object.ReadConfig(c)...)
 		}
 		s.given++
 		s.dirty.Poke()
 	}
-	return s.known.synced && slices.EqualFunc(s.known.orders, orders, func(a, b clustermesh.ClusterConfig) bool { return a.Cluster == b.Cluster })
+	return s.known.synced && slices.EqualFunc(s.known.configs, configs, func(a, b clustermesh.ClusterConfig) bool { return a.Cluster == b.Cluster })
 }
 
-// Within says in which ranges endpoints that name no node can be; nil allows every address.
+// Within sets in which ranges endpoints that name no node can be; nil allows every address.
 func (s *Source) Within(ranges []netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,14 +224,14 @@ func (s *Source) read() {
 	start := time.Now()
 	states, news := s.states()
 	s.mu.Lock()
-	old, orders, carried, given, within, ranged := s.known, s.orders, s.carried, s.given, s.within, s.ranged
+	old, configs, asked, given, within, ranged := s.known, s.configs, s.asked, s.given, s.within, s.ranged
 	s.mu.Unlock()
 	next := old
 	// Once everything was read, synced stays true: a kind that appears later only adds objects.
-	synced := old.synced || settled(states, start) && (given > 0 || !s.cfg.Obeys)
-	if news = news || synced != old.synced || given != old.obeyed || ranged != old.ranged; news {
-		next = s.gather(synced, carried, within)
-		next.orders, next.obeyed, next.ranged = orders, given, ranged
+	synced := old.synced || settled(states, start) && (given > 0 || !s.cfg.FollowsConfigs)
+	if news = news || synced != old.synced || given != old.followed || ranged != old.ranged; news {
+		next = s.gather(synced, asked, within)
+		next.configs, next.followed, next.ranged = configs, given, ranged
 		next.objects = record.Reuse(next.objects, old.objects)
 	}
 	s.took = time.Since(start)
@@ -270,7 +270,7 @@ func (s *Source) states() (out []state, news bool) {
 
 // gather reads all objects. Until everything needed has been read (settled), it reads only the
 // cluster's identity and the node's pods.
-func (s *Source) gather(settled bool, carried []object.Kept, within []netip.Prefix) known {
+func (s *Source) gather(settled bool, asked []object.Kept, within []netip.Prefix) known {
 	all := object.Objects{All: map[string]bool{}, Config: object.Config{
 		Cluster: s.cfg.Cluster, Policies: s.cfg.Policies, BarredPatterns: s.cfg.BarredPatterns, Namespace: s.cfg.Namespace, DrainCordoned: s.cfg.DrainCordoned,
 		Tunnels: s.cfg.Tunnels, LocalByDefault: s.cfg.LocalByDefault,
@@ -279,7 +279,7 @@ func (s *Source) gather(settled bool, carried []object.Kept, within []netip.Pref
 	for _, k := range object.Kinds {
 		all.All[k.Resource] = s.watches[k.Resource].into(&all)
 	}
-	for _, o := range carried {
+	for _, o := range asked {
 		all.Insert(o)
 	}
 	k := known{synced: settled, identity: s.identity(all), pods: object.ReadPods(all)}

@@ -7,11 +7,11 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// TestObey: what config clusters say counts as what the source says, from the next read on; before the
+// TestFollowConfigs: the objects of config clusters count like the source's own, from the next read on; before the
 // first word of them, nothing is read.
-func TestObey(t *testing.T) {
-	settled := func(obeys bool) *Source {
-		s := New(Config{Cluster: "west", Obeys: obeys, Client: Client{contact: &contact{}}})
+func TestFollowConfigs(t *testing.T) {
+	settled := func(follows bool) *Source {
+		s := New(Config{Cluster: "west", FollowsConfigs: follows, Client: Client{contact: &contact{}}})
 		for _, w := range s.watches {
 			w.st.synced = true
 		}
@@ -27,7 +27,7 @@ func TestObey(t *testing.T) {
 		return []clustermesh.ClusterConfig{c}
 	}
 	if _, synced := settled(false).Local(); !synced {
-		t.Error("a cluster that obeys none waits for some")
+		t.Error("a cluster that follows none waits for some")
 	}
 	s := settled(true)
 	if _, synced := s.Local(); synced {
@@ -35,7 +35,7 @@ func TestObey(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what     string
-		orders   []clustermesh.ClusterConfig
+		configs  []clustermesh.ClusterConfig
 		followed bool // at once
 		want     int
 	}{
@@ -45,11 +45,11 @@ func TestObey(t *testing.T) {
 		{"another two", says("a", "c"), true, 2}, {"a third", says("a", "b", "c"), true, 3}, {"none", says(), true, 0},
 		{"one more cluster", append(says("a"), clustermesh.ClusterConfig{Cluster: "south"}), false, 1}, {"no cluster", nil, false, 0},
 	} {
-		if got := s.Obey(c.orders); got != c.followed {
+		if got := s.FollowConfigs(c.configs); got != c.followed {
 			t.Errorf("%s: followed %v", c.what, got)
 		}
 		s.read()
-		if _, synced := s.Local(); !synced || !s.Obey(c.orders) || len(s.GKE().Services) != c.want {
+		if _, synced := s.Local(); !synced || !s.FollowConfigs(c.configs) || len(s.GKE().Services) != c.want {
 			t.Errorf("%s: read %v, services %v", c.what, synced, s.GKE().Services)
 		}
 		select {

@@ -1,0 +1,26 @@
+package daemon
+
+import (
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/daemon/belief"
+)
+
+// followConfigs gives the source the configurations of the clusters in acceptConfigFrom. Behind is true while
+// what the source returns does not reflect them yet.
+func (d *Daemon) followConfigs() (behind bool, problems []clustermesh.Problem) {
+	from := d.config.configFrom(d.self().Cluster)
+	followed := d.kube.followConfigs(func() []clustermesh.ClusterConfig {
+		configs, _ := d.gossip.State().Config(from)
+		return configs
+	})
+	return !followed, belief.UnpinnedConfig(from, d.trust.members)
+}
+
+// unknownConfig returns the clusters whose configuration is accepted and not known. One that is not pinned
+// any more has none that counts.
+func (d *Daemon) unknownConfig(s clustermesh.State) []clustermesh.ClusterName {
+	_, unknown := s.Config(d.config.configFrom(d.self().Cluster))
+	return slices.DeleteFunc(unknown, func(c clustermesh.ClusterName) bool { return !slices.Contains(d.trust.members, c) })
+}
