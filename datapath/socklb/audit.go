@@ -12,11 +12,11 @@ import (
 
 // damage is where the maps differ from what the table has put there.
 type damage struct {
-	foreign []l4.Addr // services that are not ours
-	missing []*held   // the service is not there
-	moved   []*held   // the service leads to another set
-	sets    []*held   // the set leads to other slots, or has another affinity
-	slots   []*held   // the slots hold something else
+	foreign []l4.Addr    // services that are not ours
+	missing []*installed // the service is not there
+	moved   []*installed // the service leads to another set
+	sets    []*installed // the set leads to other slots, or has another affinity
+	slots   []*installed // the slots hold something else
 	// strangers are addresses that are listed as own and are not; unlisted are those that are not listed.
 	strangers, unlisted []netip.Addr
 	prefixes            bool // the ranges of own addresses are others
@@ -26,7 +26,7 @@ type damage struct {
 func (t *table) audit() (d damage, err error) {
 	t.round++ // marks what is found
 	err = t.kernel.eachService(func(a l4.Addr, index uint32) error {
-		h := t.held[a]
+		h := t.installed[a]
 		if h == nil {
 			d.foreign = append(d.foreign, a)
 			return nil
@@ -39,7 +39,7 @@ func (t *table) audit() (d damage, err error) {
 	if err != nil {
 		return d, err
 	}
-	for _, h := range t.held {
+	for _, h := range t.installed {
 		if h.round != t.round {
 			d.missing = append(d.missing, h)
 		}
@@ -99,7 +99,7 @@ func (t *table) mend() (changed []string, err error) {
 
 // rewrite makes a new set of slots for what a frontend should have. Without room it writes over the
 // old ones: a program can meet half a slot then, but what is there is wrong already.
-func (t *table) rewrite(h *held) {
+func (t *table) rewrite(h *installed) {
 	slots := slotsOf(h.frontend.Backends, h.numbers)
 	block, ok := t.slots.take(uint32(len(slots)))
 	if !ok {

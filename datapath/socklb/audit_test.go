@@ -20,7 +20,7 @@ import (
 func spoilFake(t *rapid.T, f *Fake) (where []string) {
 	addrs := slices.SortedFunc(maps.Keys(f.services), l4.Addr.Compare)
 	a := rapid.SampledFrom(addrs).Draw(t, "frontend")
-	h := f.table.held[a]
+	h := f.table.installed[a]
 	for _, kind := range rapid.SliceOfNDistinct(rapid.IntRange(0, 9), 1, 10, rapid.ID).Draw(t, "what") {
 		name := ""
 		switch kind {

@@ -41,11 +41,11 @@ func behaviour(t *testing.T, b balancer) {
 		others[i] = datapath.Frontend{Addr: l4.New(web.Addr.IP, uint16(1000+i), l4.TCP), Backends: backends("10.0.0.7:7")}
 	}
 	for _, step := range []struct {
-		name     string
-		want     []datapath.Frontend
-		prune    bool
-		problems []string // how they begin, in order
-		held     []datapath.Frontend
+		name      string
+		want      []datapath.Frontend
+		prune     bool
+		problems  []string // how they begin, in order
+		installed []datapath.Frontend
 	}{
 		{"nothing", nil, true, nil, nil},
 		{"add", []datapath.Frontend{web, dns, none}, true, nil, []datapath.Frontend{web, none, dns}},
@@ -74,7 +74,7 @@ func behaviour(t *testing.T, b balancer) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		checkProblems(t, step.name, problems, step.problems)
-		checkHeld(t, step.name, b, step.held)
+		checkInstalled(t, step.name, b, step.installed)
 	}
 }
 
@@ -99,7 +99,7 @@ func checkProblems(t *testing.T, step string, got []problem.Problem, want []stri
 	}
 }
 
-func checkHeld(t *testing.T, step string, b balancer, want []datapath.Frontend) {
+func checkInstalled(t *testing.T, step string, b balancer, want []datapath.Frontend) {
 	t.Helper()
 	got, err := b.Frontends()
 	if err != nil {

@@ -12,8 +12,8 @@ type numbered struct {
 }
 
 // number gives each backend a counter: the one that it already has in the frontend, or a fresh one
-// at 0. h is the frontend as it is held, or nil.
-func (t *table) number(h *held, backends []datapath.Backend) (n numbered, err error) {
+// at 0. h is the frontend as it is installed, or nil.
+func (t *table) number(h *installed, backends []datapath.Backend) (n numbered, err error) {
 	var old []datapath.Backend
 	if h != nil {
 		old = h.frontend.Backends
@@ -56,7 +56,7 @@ func (t *table) freshCounter() (uint32, error) {
 
 // restoreCounters takes the numbers of counters from the slots. A slot without a number, or with
 // one that cannot be right, gets a fresh one: an earlier layout had no counters.
-func (t *table) restoreCounters(have []held, clean bool) (err error) {
+func (t *table) restoreCounters(have []installed, clean bool) (err error) {
 	size := t.maxBackends + 1
 	taken := make([]bool, size)
 	var used []uint32
@@ -70,7 +70,7 @@ func (t *table) restoreCounters(have []held, clean bool) (err error) {
 			used = append(used, n)
 		}
 	}
-	if t.counters, err = newNumbers(1, size, used, clean); err != nil {
+	if t.counters, err = newNumberAllocator(1, size, used, clean); err != nil {
 		return err
 	}
 	for _, h := range have {

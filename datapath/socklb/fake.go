@@ -85,14 +85,14 @@ func (f *Fake) init() (err error) {
 }
 
 // read decodes the maps, as LB does.
-func (f *Fake) read() (have []held) {
+func (f *Fake) read() (have []installed) {
 	for _, a := range slices.SortedFunc(maps.Keys(f.services), l4.Addr.Compare) {
 		e := f.sets[f.services[a]]
 		slots := make([]layout.Backend, e.count)
 		for i := range slots {
 			slots[i] = f.slots[e.base+uint32(i)]
 		}
-		have = append(have, heldOf(a, f.services[a], f.affinity[f.services[a]], e, slots))
+		have = append(have, installedOf(a, f.services[a], f.affinity[f.services[a]], e, slots))
 	}
 	return have
 }

@@ -210,7 +210,7 @@ func TestHostile(t *testing.T) {
 type hostile struct {
 	vip  netip.Addr
 	stop atomic.Bool
-	held []int // sockets that stay open for a while
+	open []int // sockets that stay open for a while
 }
 
 func (h *hostile) at(port uint16) unix.Sockaddr {
@@ -250,10 +250,10 @@ func (h *hostile) loose() error {
 	for port := range uint16(hostilePorts) {
 		_ = unix.Sendto(fd, []byte("?"), 0, h.at(1000+port))
 	}
-	h.held = append(h.held, fd)
-	if len(h.held) > 300 {
-		err = unix.Close(h.held[0])
-		h.held = h.held[1:]
+	h.open = append(h.open, fd)
+	if len(h.open) > 300 {
+		err = unix.Close(h.open[0])
+		h.open = h.open[1:]
 	}
 	return err
 }

@@ -161,8 +161,8 @@ func (k *bpfKernel) own() (own datapath.Own, err error) {
 }
 
 // read decodes the maps and returns the frontends that they hold.
-func (k *bpfKernel) read() ([]held, error) {
-	var have []held
+func (k *bpfKernel) read() ([]installed, error) {
+	var have []installed
 	var key layout.ServiceKey
 	var value layout.Service
 	it := k.maps.Services.Iterate()
@@ -176,7 +176,7 @@ func (k *bpfKernel) read() ([]held, error) {
 		if uint64(e.base)+uint64(e.count) > uint64(len(k.slots)) {
 			return nil, fmt.Errorf("frontend %s has slots %d+%d, but there are only %d", a, e.base, e.count, len(k.slots))
 		}
-		have = append(have, heldOf(a, value.Index, set.Affinity, e, k.slots[e.base:e.end()]))
+		have = append(have, installedOf(a, value.Index, set.Affinity, e, k.slots[e.base:e.end()]))
 	}
 	if err := it.Err(); err != nil {
 		return nil, fmt.Errorf("read map services: %w", err)
@@ -184,15 +184,15 @@ func (k *bpfKernel) read() ([]held, error) {
 	return have, nil
 }
 
-func heldOf(a l4.Addr, index, affinity uint32, block extent, slots []layout.Backend) held {
-	return held{
+func installedOf(a l4.Addr, index, affinity uint32, block extent, slots []layout.Backend) installed {
+	return installed{
 		frontend: datapath.Frontend{Addr: a, Backends: layout.Backends(slots), AffinitySeconds: affinity},
 		index:    index, block: block, numbers: countersOf(slots),
 	}
 }
 
 // sweep zeroes the sets that no frontend uses: a daemon can have died between two steps.
-func (k *bpfKernel) sweep(have []held) {
+func (k *bpfKernel) sweep(have []installed) {
 	used := make(map[uint32]bool, len(have))
 	for _, h := range have {
 		used[h.index] = true

@@ -15,7 +15,7 @@ import (
 
 // outcome is what a wanted state led to.
 type outcome struct {
-	before, after map[l4.Addr]held
+	before, after map[l4.Addr]installed
 	want          []datapath.Frontend
 	prune         bool
 	faults        faults
@@ -159,7 +159,7 @@ func (o outcome) justify(t *rapid.T, f datapath.Frontend, p complaint) {
 }
 
 // longestGap is the longest run of slots that no frontend has.
-func longestGap(force map[l4.Addr]held, size uint32) int {
+func longestGap(force map[l4.Addr]installed, size uint32) int {
 	taken := make([]bool, size)
 	for _, h := range force {
 		for n := h.block.base; n < h.block.end(); n++ {
@@ -179,7 +179,7 @@ func longestGap(force map[l4.Addr]held, size uint32) int {
 
 // checkDeath: who dies on the way leaves each frontend as it was, or as wanted; its affinity may be new beside
 // its old backends.
-func checkDeath(t *rapid.T, before, after map[l4.Addr]held, want []datapath.Frontend, prune bool) {
+func checkDeath(t *rapid.T, before, after map[l4.Addr]installed, want []datapath.Frontend, prune bool) {
 	last := map[l4.Addr]datapath.Frontend{}
 	for _, f := range want {
 		if n, err := normal(f); err == nil {

@@ -283,7 +283,7 @@ func TestCgroupMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n > 0 {
-			checkHeld(t, "after the cgroup was made again", l, []datapath.Frontend{web})
+			checkInstalled(t, "after the cgroup was made again", l, []datapath.Frontend{web})
 		}
 		reconcile(t, l, web)
 		if n := attached(t, cfg.Cgroup); n != len(layout.Hooks) {
@@ -314,14 +314,14 @@ func TestSelfTest(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	checkHeld(t, "after the self-test", l, []datapath.Frontend{web})
+	checkInstalled(t, "after the self-test", l, []datapath.Frontend{web})
 	if err := detachAll(filepath.Join(cfg.Pins, layout.LinksDir)); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.SelfTest(t.Context()); err == nil || !strings.Contains(err.Error(), "are not hit") {
 		t.Errorf("self-test without hooks: %v", err)
 	}
-	checkHeld(t, "after the failed self-test", l, []datapath.Frontend{web})
+	checkInstalled(t, "after the failed self-test", l, []datapath.Frontend{web})
 }
 
 func TestFeatures(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 // fakeMachine is Fake as a machine.
 type fakeMachine struct{ *Fake }
 
-func (m fakeMachine) decided() *table         { return m.table }
-func (m fakeMachine) read() ([]held, error)   { return m.Fake.read(), nil }
-func (m fakeMachine) set(index uint32) uint64 { return m.sets[index].word() }
+func (m fakeMachine) decided() *table            { return m.table }
+func (m fakeMachine) read() ([]installed, error) { return m.Fake.read(), nil }
+func (m fakeMachine) set(index uint32) uint64    { return m.sets[index].word() }
 
 func (m fakeMachine) sizes() Config {
 	return Config{MaxFrontends: m.MaxFrontends, MaxBackends: m.MaxBackends}
@@ -37,7 +37,7 @@ func (m fakeMachine) restart() (err error) {
 	return nil
 }
 
-func (m fakeMachine) look(*rapid.T, map[l4.Addr]held) {}
+func (m fakeMachine) look(*rapid.T, map[l4.Addr]installed) {}
 
 func TestFakeProperties(t *testing.T) {
 	checkProperties(t, func(t *rapid.T) machine {

@@ -33,8 +33,8 @@ type lbMachine struct {
 	restarts int
 }
 
-func (m *lbMachine) decided() *table       { return m.table }
-func (m *lbMachine) read() ([]held, error) { return m.kernel.read() }
+func (m *lbMachine) decided() *table            { return m.table }
+func (m *lbMachine) read() ([]installed, error) { return m.kernel.read() }
 func (m *lbMachine) set(index uint32) uint64 {
 	return atomic.LoadUint64(layout.WordOf(&m.kernel.sets[index]))
 }
@@ -113,7 +113,7 @@ func TestLBProperties(t *testing.T) {
 }
 
 // look: readers and counters show what is in force, and sockets meet it.
-func (m *lbMachine) look(t *rapid.T, force map[l4.Addr]held) {
+func (m *lbMachine) look(t *rapid.T, force map[l4.Addr]installed) {
 	m.forget(force)
 	for range rapid.IntRange(0, 3).Draw(t, "sockets") {
 		f := rapid.SampledFrom(families).Draw(t, "family")
@@ -126,7 +126,7 @@ func (m *lbMachine) look(t *rapid.T, force map[l4.Addr]held) {
 }
 
 // forget drops the counts of what is no longer in force: a counter that is given out again starts at 0.
-func (m *lbMachine) forget(force map[l4.Addr]held) {
+func (m *lbMachine) forget(force map[l4.Addr]installed) {
 	maps.DeleteFunc(m.counts, func(a l4.Addr, _ counted) bool { _, there := force[a]; return !there })
 	for a, h := range force {
 		c := m.counts[a]
@@ -141,7 +141,7 @@ func (m *lbMachine) forget(force map[l4.Addr]held) {
 
 // probe makes a fresh socket meet a frontend, or what could be one: one of its backends answers, as the frontend;
 // or none does, since there is none.
-func (m *lbMachine) probe(t *rapid.T, f family, kind string, port uint16, force map[l4.Addr]held) {
+func (m *lbMachine) probe(t *rapid.T, f family, kind string, port uint16, force map[l4.Addr]installed) {
 	proto, of := l4.UDP, unix.SOCK_DGRAM
 	if kind == "TCP" {
 		proto, of = l4.TCP, unix.SOCK_STREAM
@@ -212,7 +212,7 @@ func meet(t testing.TB, f family, kind int, unconnected bool, vip netip.AddrPort
 }
 
 // readers: a reader shows what is in force, where it lies, and what was counted.
-func (m *lbMachine) readers(t *rapid.T, force map[l4.Addr]held) {
+func (m *lbMachine) readers(t *rapid.T, force map[l4.Addr]installed) {
 	var services []inspect.ServiceRow
 	var backends []inspect.BackendRow
 	var slots []inspect.SlotRow
@@ -251,7 +251,7 @@ func (m *lbMachine) readers(t *rapid.T, force map[l4.Addr]held) {
 }
 
 // usage: what the metrics of pressure show is so.
-func (m *lbMachine) usage(t *rapid.T, force map[l4.Addr]held) {
+func (m *lbMachine) usage(t *rapid.T, force map[l4.Addr]installed) {
 	slots := uint64(0)
 	for _, h := range force {
 		slots += uint64(len(h.frontend.Backends))

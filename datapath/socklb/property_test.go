@@ -19,13 +19,13 @@ type machine interface {
 	// decided is the table; its kernel may be replaced until restart.
 	decided() *table
 	// read decodes the maps, set reads the raw word of one.
-	read() ([]held, error)
+	read() ([]installed, error)
 	set(index uint32) uint64
 	sizes() Config
 	// restart forgets all but the maps and goes on from them, as a daemon that was killed.
 	restart() error
 	// look compares with what is in force what only this kind of machine shows.
-	look(t *rapid.T, force map[l4.Addr]held)
+	look(t *rapid.T, force map[l4.Addr]installed)
 }
 
 // property is a machine under test and what it was told.
@@ -33,7 +33,7 @@ type property struct {
 	m machine
 	w *watcher
 	// force is what the maps hold, by frontend.
-	force map[l4.Addr]held
+	force map[l4.Addr]installed
 }
 
 // checkProperties: any sequence of wanted states, with steps that fail, maps that fill up, restarts, and deaths
@@ -67,7 +67,7 @@ func (p *property) begin(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.force = map[l4.Addr]held{}
+	p.force = map[l4.Addr]installed{}
 	for _, h := range have {
 		p.force[h.frontend.Addr] = h
 	}
@@ -195,12 +195,12 @@ func (p *property) survive(want []datapath.Frontend, prune bool) (died bool, pro
 // check compares the table's belief, and all that a machine shows, with what is in force.
 func (p *property) check(t *rapid.T) {
 	table := p.m.decided()
-	if len(table.held) != len(p.force) {
-		t.Fatalf("the table believes in %d frontends, the maps hold %d", len(table.held), len(p.force))
+	if len(table.installed) != len(p.force) {
+		t.Fatalf("the table believes in %d frontends, the maps hold %d", len(table.installed), len(p.force))
 	}
 	fs := []datapath.Frontend{}
 	for _, a := range sortedKeys(p.force) {
-		h, believed := p.force[a], table.held[a]
+		h, believed := p.force[a], table.installed[a]
 		if believed == nil || !believed.frontend.Equal(h.frontend) || believed.index != h.index || believed.block != h.block ||
 			!slices.Equal(believed.numbers, h.numbers) {
 			t.Fatalf("%s: the table believes %v, the maps hold %v", a, believed, h)
@@ -243,7 +243,7 @@ func (o owners) all(t *rapid.T, kind string, size uint32) {
 }
 
 // rest are those of numbers that no frontend has.
-func (o owners) rest(t *rapid.T, kind string, n *numbers) {
+func (o owners) rest(t *rapid.T, kind string, n *numberAllocator) {
 	for list, who := range map[*[]uint32]string{&n.free: "free", &n.limbo: "in limbo"} {
 		for _, i := range *list {
 			o.own(t, kind, who, i, i+1)
@@ -255,7 +255,7 @@ func (o owners) rest(t *rapid.T, kind string, n *numbers) {
 
 // checkOwners: each slot, index and counter is one frontend's, or free, or waits to be; and no set without a
 // frontend has slots, unless a program may still read it.
-func checkOwners(t *rapid.T, m machine, force map[l4.Addr]held) {
+func checkOwners(t *rapid.T, m machine, force map[l4.Addr]installed) {
 	table := m.decided()
 	slots, indexes, counters := owners{}, owners{}, owners{0: "none"}
 	for a, h := range force {
@@ -280,13 +280,13 @@ func checkOwners(t *rapid.T, m machine, force map[l4.Addr]held) {
 	}
 }
 
-func same(before, after map[l4.Addr]held, a l4.Addr) bool {
+func same(before, after map[l4.Addr]installed, a l4.Addr) bool {
 	x, was := before[a]
 	y, is := after[a]
 	return was == is && (!was || x.frontend.Equal(y.frontend))
 }
 
-func sortedKeys(m map[l4.Addr]held) (out []l4.Addr) {
+func sortedKeys(m map[l4.Addr]installed) (out []l4.Addr) {
 	for a := range m {
 		out = append(out, a)
 	}

@@ -28,7 +28,7 @@ func (t *table) changes(want []datapath.Frontend, prune bool) (c change, sorted 
 // remember keeps want for the next step, if it is sorted and the maps hold it and nothing else. The
 // caller has applied it without a problem.
 func (t *table) remember(want []datapath.Frontend, sorted bool) {
-	if len(want) == len(t.held) && (sorted || ascending(want)) {
+	if len(want) == len(t.installed) && (sorted || ascending(want)) {
 		t.applied = want
 	}
 }

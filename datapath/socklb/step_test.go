@@ -75,7 +75,7 @@ func drawNext(t *rapid.T, last []datapath.Frontend) (next []datapath.Frontend) {
 }
 
 // Any sequence of wanted states does the same step by step as if each were compared with all that
-// is held: with maps that fill up, refusals by the kernel, invalid frontends, with and without
+// is installed: with maps that fill up, refusals by the kernel, invalid frontends, with and without
 // prune, and with lists that are sorted or not.
 func TestStepsDoTheSame(t *testing.T) {
 	stepped := 0

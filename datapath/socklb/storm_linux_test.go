@@ -203,7 +203,7 @@ func TestRestart(t *testing.T) {
 		if l, err = Open(cfg); err != nil {
 			t.Fatal(err)
 		}
-		checkHeld(t, "after restart", l, before)
+		checkInstalled(t, "after restart", l, before)
 		for a, i := range indexes(l) {
 			if old, ok := index[a]; ok && old != i {
 				t.Errorf("%s had index %d, has %d", a, old, i)
@@ -224,7 +224,7 @@ func TestRestart(t *testing.T) {
 
 func indexes(l *LB) map[l4.Addr]uint32 {
 	out := map[l4.Addr]uint32{}
-	for a, h := range l.table.held {
+	for a, h := range l.table.installed {
 		if a.Port < 1000 { // the others come and go
 			out[a] = h.index
 		}

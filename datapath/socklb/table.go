@@ -51,8 +51,8 @@ type kernel interface {
 	replaceService(a l4.Addr, index uint32) error
 }
 
-// held is a frontend that is in the maps.
-type held struct {
+// installed is a frontend that is in the maps.
+type installed struct {
 	frontend datapath.Frontend
 	index    uint32
 	block    extent
@@ -74,8 +74,8 @@ type held struct {
 // needs room. The same holds for a deleted service: the kernel can give its element to the next
 // insert while a program still reads it, so an insert after a delete waits for a grace period.
 type table struct {
-	kernel kernel
-	held   map[l4.Addr]*held
+	kernel    kernel
+	installed map[l4.Addr]*installed
 	// listed are the addresses in the map addresses. own are the addresses that were set last; its
 	// prefixes are in force, and so is the rest if owned is set.
 	listed map[netip.Addr]bool
@@ -83,13 +83,13 @@ type table struct {
 	owned  bool
 	// applied is the last want, if it is sorted and the maps hold it and nothing else.
 	applied []datapath.Frontend
-	indexes *numbers
+	indexes *numberAllocator
 	slots   *pool
 	// counters are the counters of backends; a frontend's counter has the frontend's index. There
 	// is one number more than there are slots, because 0 means not counted. Every counter that is
 	// in use or retired has a slot of its own that is too, so counters cannot run out before slots
 	// do.
-	counters *numbers
+	counters *numberAllocator
 	// deleted says that a service was deleted since the last grace period.
 	deleted bool
 	// round counts the diffs; settled counts the grace periods that were awaited.
@@ -100,17 +100,17 @@ type table struct {
 
 // newTable starts from what the maps hold; clean says that the maps are new. It is an error if two
 // frontends share slots or an index.
-func newTable(k kernel, have []held, sizes Config, clean bool) (*table, error) {
-	t := &table{kernel: k, held: make(map[l4.Addr]*held, len(have)), listed: map[netip.Addr]bool{}, maxFrontends: sizes.MaxFrontends, maxBackends: sizes.MaxBackends}
+func newTable(k kernel, have []installed, sizes Config, clean bool) (*table, error) {
+	t := &table{kernel: k, installed: make(map[l4.Addr]*installed, len(have)), listed: map[netip.Addr]bool{}, maxFrontends: sizes.MaxFrontends, maxBackends: sizes.MaxBackends}
 	var indexes []uint32
 	var blocks []extent
 	for _, h := range have {
-		t.held[h.frontend.Addr] = &h
+		t.installed[h.frontend.Addr] = &h
 		indexes = append(indexes, h.index)
 		blocks = append(blocks, h.block)
 	}
 	var err1, err2 error
-	if t.indexes, err1 = newNumbers(0, t.maxFrontends, indexes, clean); err1 != nil {
+	if t.indexes, err1 = newNumberAllocator(0, t.maxFrontends, indexes, clean); err1 != nil {
 		err1 = fmt.Errorf("map services: index %w", err1)
 	}
 	if t.slots, err2 = newPool(t.maxBackends, blocks); err2 != nil {
@@ -200,7 +200,7 @@ func (t *table) noRoom(f datapath.Frontend) problem.Problem {
 // problem returns a Problem that says why a frontend is not as wanted, and what is in force for it.
 func (t *table) problem(f datapath.Frontend, cause, try string) problem.Problem {
 	p := problem.Named("frontend", name(f)).Problem(problem.Problem{Code: problem.FrontendRefused, Message: "cannot be added: " + cause + "; it does not answer", Try: try})
-	if h := t.held[f.Addr]; h != nil {
+	if h := t.installed[f.Addr]; h != nil {
 		p.Message = fmt.Sprintf("cannot be updated: %s; its %d old backends stay in force", cause, len(h.frontend.Backends))
 	}
 	return p
@@ -218,7 +218,7 @@ type change struct {
 	problems    []problem.Problem
 }
 
-// diff compares want with what is held. If two wanted frontends have the same address, the last one
+// diff compares want with what is installed. If two wanted frontends have the same address, the last one
 // counts. An invalid frontend is reported as a Problem, and is neither changed nor removed. For an
 // unchanged frontend, diff does a lookup and a comparison and allocates nothing.
 func (t *table) diff(want []datapath.Frontend, prune bool) change {
@@ -227,7 +227,7 @@ func (t *table) diff(want []datapath.Frontend, prune bool) change {
 	seen := 0
 	fresh := map[l4.Addr]bool{}
 	for _, f := range slices.Backward(want) {
-		h := t.held[f.Addr]
+		h := t.installed[f.Addr]
 		if h == nil && fresh[f.Addr] || h != nil && h.round == t.round {
 			continue
 		}
@@ -251,8 +251,8 @@ func (t *table) diff(want []datapath.Frontend, prune bool) change {
 	}
 	slices.Reverse(c.put)
 	slices.Reverse(c.problems)
-	if prune && seen < len(t.held) {
-		for _, h := range t.held {
+	if prune && seen < len(t.installed) {
+		for _, h := range t.installed {
 			if h.round != t.round {
 				c.remove = append(c.remove, h.frontend)
 			}
@@ -264,7 +264,7 @@ func (t *table) diff(want []datapath.Frontend, prune bool) change {
 
 // put adds a frontend or flips it to its new set.
 func (t *table) put(f datapath.Frontend) error {
-	h := t.held[f.Addr]
+	h := t.installed[f.Addr]
 	if h != nil && slices.Equal(h.frontend.Backends, f.Backends) {
 		t.kernel.storeAffinity(h.index, f.AffinitySeconds)
 		h.frontend = f
@@ -290,11 +290,11 @@ func (t *table) put(f datapath.Frontend) error {
 	}
 	h.numbers = n.all
 	t.counters.retire(n.gone...)
-	t.held[f.Addr] = h
+	t.installed[f.Addr] = h
 	return nil
 }
 
-func (t *table) flip(h *held, f datapath.Frontend, block extent) {
+func (t *table) flip(h *installed, f datapath.Frontend, block extent) {
 	if h.frontend.AffinitySeconds != f.AffinitySeconds {
 		t.kernel.storeAffinity(h.index, f.AffinitySeconds)
 	}
@@ -304,7 +304,7 @@ func (t *table) flip(h *held, f datapath.Frontend, block extent) {
 }
 
 // add makes a set and only then the service that leads to it.
-func (t *table) add(f datapath.Frontend, block extent) (*held, error) {
+func (t *table) add(f datapath.Frontend, block extent) (*installed, error) {
 	if t.deleted {
 		if err := t.settle(); err != nil {
 			return nil, err
@@ -329,7 +329,7 @@ func (t *table) add(f datapath.Frontend, block extent) (*held, error) {
 		t.indexes.put(index) // no service led to it
 		return nil, err
 	}
-	return &held{frontend: f, index: index, block: block}, nil
+	return &installed{frontend: f, index: index, block: block}, nil
 }
 
 // insert makes a service lead to its set. Unless the map is full, an error of the kernel concerns
@@ -344,7 +344,7 @@ func (t *table) insert(a l4.Addr, index uint32) error {
 
 // remove removes a frontend. A program that has just found it can still be using its slots.
 func (t *table) remove(a l4.Addr) error {
-	h := t.held[a]
+	h := t.installed[a]
 	if h == nil {
 		return nil
 	}
@@ -352,7 +352,7 @@ func (t *table) remove(a l4.Addr) error {
 		return err
 	}
 	t.deleted = true
-	delete(t.held, a)
+	delete(t.installed, a)
 	t.slots.retire(h.block)
 	t.counters.retire(h.numbers...)
 	t.indexes.retire(h.index)
@@ -375,9 +375,9 @@ func (t *table) settle() error {
 	return nil
 }
 
-// listed returns the frontends that are held, sorted by address, without the names of their
+// listed returns the frontends that are installed, sorted by address, without the names of their
 // services.
-func listed(have []held) []datapath.Frontend {
+func listed(have []installed) []datapath.Frontend {
 	out := make([]datapath.Frontend, 0, len(have))
 	for _, h := range have {
 		h.frontend.Service = ""

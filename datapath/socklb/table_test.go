@@ -35,5 +35,5 @@ func TestRoomMadeByAnother(t *testing.T) {
 			t.Fatalf("step %d: %v", i, err)
 		}
 	}
-	checkHeld(t, "at the end", f, []datapath.Frontend{moved, empty})
+	checkInstalled(t, "at the end", f, []datapath.Frontend{moved, empty})
 }

@@ -186,7 +186,7 @@ func testUpgradeLayout(t *testing.T, cfg Config) {
 		t.Errorf("counters of %d backends, %d services: %v", len(b), len(s), err)
 	}
 	numbers := map[uint32]bool{0: true}
-	for _, h := range l.table.held {
+	for _, h := range l.table.installed {
 		for _, n := range h.numbers {
 			if numbers[n] {
 				t.Errorf("counter %d of %s is none or another's", n, h.frontend.Addr)

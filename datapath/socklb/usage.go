@@ -27,7 +27,7 @@ func (l *LB) Usage() (rows []datapath.MapUsage) {
 // usage returns the usage of the maps that only this process writes.
 func (t *table) usage() []datapath.MapUsage {
 	return []datapath.MapUsage{
-		{Map: layout.MapServices, Used: uint64(len(t.held)), Limit: uint64(t.maxFrontends)},
+		{Map: layout.MapServices, Used: uint64(len(t.installed)), Limit: uint64(t.maxFrontends)},
 		{Map: layout.MapAddresses, Used: uint64(len(t.listed)), Limit: uint64(t.maxFrontends)},
 		{Map: layout.MapSets, Used: t.indexes.used(), Limit: uint64(t.maxFrontends)},
 		{Map: layout.MapBackends, Used: t.slots.used(), Limit: uint64(t.maxBackends)},

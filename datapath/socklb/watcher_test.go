@@ -46,7 +46,7 @@ var errInjected = errors.New("injected")
 type death struct{}
 
 // watch starts from what the maps hold, when no program runs that has seen anything else.
-func watch(k kernel, have []held, fail func(string, ...any)) *watcher {
+func watch(k kernel, have []installed, fail func(string, ...any)) *watcher {
 	w := &watcher{kernel: k, fail: fail, services: map[l4.Addr]uint32{}, sets: map[uint32]extent{}, counters: map[uint32]uint32{}}
 	for _, h := range have {
 		w.services[h.frontend.Addr] = h.index

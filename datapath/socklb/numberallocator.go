@@ -2,10 +2,10 @@ package socklb
 
 import "fmt"
 
-// numbers hands out the numbers first…size-1 one by one: indexes of sets, and numbers of counters.
+// numberAllocator hands out the numbers first…size-1 one by one: indexes of sets, and of counters.
 // A running program can still be using what was retired, so it is not handed out again before
 // settle, which the caller calls after a grace period.
-type numbers struct {
+type numberAllocator struct {
 	first, size uint32
 	// next and all numbers above it were never handed out. If clean, nothing was ever counted
 	// there.
@@ -16,10 +16,10 @@ type numbers struct {
 	free, limbo []uint32
 }
 
-// newNumbers returns numbers in which used are taken; clean says that the maps are new. It is an
+// newNumberAllocator returns an allocator in which used are taken; clean: the maps are new. It is an
 // error if a number is used twice or lies outside first…size-1.
-func newNumbers(first, size uint32, used []uint32, clean bool) (*numbers, error) {
-	n := &numbers{first: first, size: size, next: first, clean: clean}
+func newNumberAllocator(first, size uint32, used []uint32, clean bool) (*numberAllocator, error) {
+	n := &numberAllocator{first: first, size: size, next: first, clean: clean}
 	for _, u := range used {
 		if u < first || u >= size {
 			return nil, fmt.Errorf("%d is not in %d…%d", u, first, size-1)
@@ -42,7 +42,7 @@ func newNumbers(first, size uint32, used []uint32, clean bool) (*numbers, error)
 }
 
 // take hands out a number; ok is false if there is none. If dirty, its counter can be other than 0.
-func (n *numbers) take() (number uint32, dirty, ok bool) {
+func (n *numberAllocator) take() (number uint32, dirty, ok bool) {
 	if last := len(n.free) - 1; last >= 0 {
 		number, n.free = n.free[last], n.free[:last]
 		return number, true, true
@@ -55,16 +55,16 @@ func (n *numbers) take() (number uint32, dirty, ok bool) {
 }
 
 // put takes back numbers that no program has seen; they are free at once.
-func (n *numbers) put(back ...uint32) { n.free = append(n.free, back...) }
+func (n *numberAllocator) put(back ...uint32) { n.free = append(n.free, back...) }
 
 // retire takes back numbers that were handed out. They stay in limbo until settle.
-func (n *numbers) retire(gone ...uint32) { n.limbo = append(n.limbo, gone...) }
+func (n *numberAllocator) retire(gone ...uint32) { n.limbo = append(n.limbo, gone...) }
 
 // settle frees what was retired.
-func (n *numbers) settle() {
+func (n *numberAllocator) settle() {
 	n.free = append(n.free, n.limbo...)
 	n.limbo = nil
 }
 
 // used returns how many numbers are not free.
-func (n *numbers) used() uint64 { return uint64(n.next-n.first) - uint64(len(n.free)) }
+func (n *numberAllocator) used() uint64 { return uint64(n.next-n.first) - uint64(len(n.free)) }

@@ -79,7 +79,7 @@ func (t *table) setOwn(want datapath.Own, prune bool) (problems []problem.Proble
 // addresses yields every address that must have its mark in the sieve, some more than once.
 func (t *table) addresses() iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
-		for a := range t.held {
+		for a := range t.installed {
 			if !yield(a.IP) {
 				return
 			}
