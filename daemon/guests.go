@@ -31,7 +31,7 @@ func parseGuests(text string) (out []plan.Guest, err error) {
 
 // admit returns the peers that the device may have now. Guests whose pin has gone, or has lost an
 // address, leave it at once: unlike what other clusters say, a pin is known in full, so its absence
-// means what it says even while gossip has not spoken. And they come only while the guard is in force.
+// means what it says even while gossip has not spoken. And they come only while the filter is in force.
 func (t *tunnels) admit(device *wireguard.Device, j job) ([]datapath.Peer, error) {
 	peers := mayHave(j.Peers, t.kernel.table.InForce())
 	t.withheld = len(peers) < len(j.Peers)
@@ -47,9 +47,9 @@ func (t *tunnels) admit(device *wireguard.Device, j job) ([]datapath.Peer, error
 	return peers, nil
 }
 
-// mayHave returns the peers that the device may have: without the guard, no guests.
-func mayHave(peers []datapath.Peer, guarded bool) []datapath.Peer {
-	if guarded {
+// mayHave returns the peers that the device may have: without the filter, no guests.
+func mayHave(peers []datapath.Peer, filtered bool) []datapath.Peer {
+	if filtered {
 		return peers
 	}
 	return slices.DeleteFunc(slices.Clone(peers), func(p datapath.Peer) bool { return p.Guest })

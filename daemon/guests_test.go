@@ -78,13 +78,13 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// TestGuestsNeedTheGuard: without the guard, a device has the nodes of other clusters and no guests.
-func TestGuestsNeedTheGuard(t *testing.T) {
+// TestGuestsNeedTheFilter: without the filter, a device has the nodes of other clusters and no guests.
+func TestGuestsNeedTheFilter(t *testing.T) {
 	peers := []datapath.Peer{{Name: "b/n1"}, {Name: "peer/laptop", Guest: true}, {Name: "b/n2"}}
 	if got := mayHave(peers, true); len(got) != 3 {
-		t.Errorf("with the guard: %+v", got)
+		t.Errorf("with the filter: %+v", got)
 	}
 	if got := mayHave(peers, false); len(got) != 2 || got[0].Guest || got[1].Guest || len(peers) != 3 || !peers[1].Guest {
-		t.Errorf("without the guard: %+v, and the plan has %+v", got, peers)
+		t.Errorf("without the filter: %+v, and the plan has %+v", got, peers)
 	}
 }

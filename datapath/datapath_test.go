@@ -33,7 +33,7 @@ func TestDiffFrontends(t *testing.T) {
 	}
 }
 
-// Applying a diff to what is held gives what is wanted, for any two sets.
+// Applying a diff to what is installed gives what is wanted, for any two sets.
 func TestDiffProperties(t *testing.T) {
 	gen := rapid.Custom(func(t *rapid.T) datapath.Frontend {
 		return frontend(rapid.Byte().Draw(t, "frontend"), rapid.SliceOfNDistinct(rapid.Byte(), 0, 3, rapid.ID[byte]).Draw(t, "backends")...)
@@ -42,22 +42,22 @@ func TestDiffProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		have, want := sets.Draw(t, "have"), sets.Draw(t, "want")
 		c := datapath.DiffFrontends(have, want)
-		held := map[l4.Addr]datapath.Frontend{}
+		installed := map[l4.Addr]datapath.Frontend{}
 		for _, f := range have {
-			held[f.Addr] = f
+			installed[f.Addr] = f
 		}
 		for _, f := range c.Put {
-			held[f.Addr] = f
+			installed[f.Addr] = f
 		}
 		for _, f := range c.Remove {
-			delete(held, f.Addr)
+			delete(installed, f.Addr)
 		}
-		if len(held) != len(want) {
-			t.Fatalf("%d held, %d wanted", len(held), len(want))
+		if len(installed) != len(want) {
+			t.Fatalf("%d installed, %d wanted", len(installed), len(want))
 		}
 		for _, f := range want {
-			if !held[f.Addr].Equal(f) {
-				t.Fatalf("holds %v, wanted %v", held[f.Addr], f)
+			if !installed[f.Addr].Equal(f) {
+				t.Fatalf("holds %v, wanted %v", installed[f.Addr], f)
 			}
 		}
 	})

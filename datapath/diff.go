@@ -6,28 +6,28 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Change says how to get from what is held to what is wanted. Put is applied before Remove: make
+// Change says how to get from what is installed to what is wanted. Put is applied before Remove: make
 // before break.
 type Change[T any] struct {
 	// Put has the new and the different items, in the order of want.
 	Put []T
-	// Remove has the items that are held but not wanted, in the order of have.
+	// Remove has the items that are installed but not wanted, in the order of have.
 	Remove []T
 }
 
-// Diff compares, by key, what is held with what is wanted. The keys of want should be unique: each
-// wanted item is compared with the held one, and put if it differs.
+// Diff compares, by key, what is installed with what is wanted. The keys of want should be unique: each
+// wanted item is compared with the installed one, and put if it differs.
 func Diff[T any, K comparable](have, want []T, key func(T) K, equal func(a, b T) bool) Change[T] {
-	held := make(map[K]T, len(have))
+	installed := make(map[K]T, len(have))
 	for _, h := range have {
-		held[key(h)] = h
+		installed[key(h)] = h
 	}
 	var c Change[T]
 	wanted := make(map[K]bool, len(want))
 	for _, w := range want {
 		k := key(w)
 		wanted[k] = true
-		if h, ok := held[k]; !ok || !equal(h, w) {
+		if h, ok := installed[k]; !ok || !equal(h, w) {
 			c.Put = append(c.Put, w)
 		}
 	}

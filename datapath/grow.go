@@ -3,12 +3,12 @@ package datapath
 import "strait.io/strait/internal/l4"
 
 // Grow returns the frontends of want so that none of them loses a backend: one that is also in have
-// keeps the backends that it holds, besides those that are wanted. It is for the time before every
+// keeps the backends that it has, besides those that are wanted. It is for the time before every
 // source has spoken, when what is absent from want can simply be unknown.
 func Grow(have, want []Frontend) []Frontend {
-	held := make(map[l4.Addr][]Backend, len(have))
+	installed := make(map[l4.Addr][]Backend, len(have))
 	for _, f := range have {
-		held[f.Addr] = f.Backends
+		installed[f.Addr] = f.Backends
 	}
 	out := make([]Frontend, len(want))
 	for i, f := range want {
@@ -18,7 +18,7 @@ func Grow(have, want []Frontend) []Frontend {
 			b.Weight = 0
 			known[b] = true
 		}
-		for _, b := range held[f.Addr] {
+		for _, b := range installed[f.Addr] {
 			if !known[Backend{IP: b.IP, Port: b.Port}] {
 				bs = append(bs, b)
 			}

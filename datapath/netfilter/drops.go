@@ -25,7 +25,7 @@ func (t *Table) Drops() (out Drops, err error) {
 	t.mu.Lock() // the table is not being replaced
 	defer t.mu.Unlock()
 	var conn nftables.Conn
-	for _, name := range []string{guardInput, guardForward} {
+	for _, name := range []string{filterInput, filterForward} {
 		rules, err := conn.GetRules(table, &nftables.Chain{Name: name, Table: table})
 		if errors.Is(err, unix.ENOENT) {
 			continue

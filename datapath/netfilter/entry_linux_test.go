@@ -18,7 +18,7 @@ func TestEntry(t *testing.T) {
 	if err != nil {
 		testutil.Missing(t, "needs nft: run `make setup` as root")
 	}
-	p, neighbour := guarded(t)
+	p, neighbour := filteredPath(t)
 	const beyond, near, unserved, back, beyond6 = "10.96.0.10", "10.96.0.11", "10.96.0.12", "10.96.0.13", "fd00:96::10"
 	must(t, p.node.Do(func() error { // as kube-proxy does
 		return exec.Command(nft, "add table inet proxy; add chain inet proxy services { type nat hook prerouting priority dstnat; }; "+

@@ -8,7 +8,7 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// A guest comes out of the tunnel like another cluster's packets, and by the rules of the guard
+// A guest comes out of the tunnel like another cluster's packets, and by the rules of the filter
 // reaches this node's pods. The rules below let it call what its pin allows besides, and keep it from
 // the node itself, on which other clusters reach the daemon.
 

@@ -24,7 +24,7 @@ func prefixesOf(ss ...string) (out []netip.Prefix) {
 // TestGuest: a machine outside every cluster reaches the node's pods, and besides only what its pin
 // says: never the node, nor anything else behind it. Where it is let through, it has the node's address.
 func TestGuest(t *testing.T) {
-	p, neighbour := guarded(t)
+	p, neighbour := filteredPath(t)
 	want := sources()
 	want.Port = 7946
 	guest := datapath.Guest{Name: "laptop", Range: prefixesOf(far4+"/32", far6+"/128")}
@@ -74,7 +74,7 @@ func TestGuestCallsAService(t *testing.T) {
 	if err != nil {
 		testutil.Missing(t, "needs nft: run `make setup` as root")
 	}
-	p, _ := guarded(t)
+	p, _ := filteredPath(t)
 	want := sources()
 	const service = "10.96.0.10"
 	must(t, p.node.Do(func() error { // as kube-proxy does
@@ -109,9 +109,9 @@ func withoutDefault(t *testing.T) error {
 	return netlink.RouteDel(&netlink.Route{LinkIndex: l.Attrs().Index, Gw: net.ParseIP(nodeUnder4)})
 }
 
-// TestInForce: the guard counts only while the kernel has it.
+// TestInForce: the filter counts only while the kernel has it.
 func TestInForce(t *testing.T) {
-	p, _ := guarded(t)
+	p, _ := filteredPath(t)
 	table := newTable(t)
 	must(t, p.node.Do(func() error {
 		for _, step := range []struct {

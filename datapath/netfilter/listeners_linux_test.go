@@ -14,7 +14,7 @@ import (
 // TestListeners: another cluster reaches the ports of pods that use the node's network, at the node's
 // address inside the tunnel, and no other port.
 func TestListeners(t *testing.T) {
-	p, _ := guarded(t)
+	p, _ := filteredPath(t)
 	must(t, p.node.Do(func() error {
 		for _, port := range []string{"9100", "9101"} {
 			l, err := net.Listen("tcp", net.JoinHostPort(nodeUnder4, port)) // not on all addresses

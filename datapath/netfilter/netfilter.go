@@ -97,7 +97,7 @@ func (t *Table) reconcile(want datapath.Sources, prune bool) error {
 	}
 	c := contentOf(t.device, want)
 	t.wanted = &c
-	have, err := held()
+	have, err := installed()
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (t *Table) reconcile(want datapath.Sources, prune bool) error {
 func CleanUp() error { return remove(slog.New(slog.DiscardHandler)) }
 
 func remove(log *slog.Logger) error {
-	have, err := held()
+	have, err := installed()
 	if errors.Is(err, errors.ErrUnsupported) || err == nil && have == nil {
 		return nil
 	}

@@ -180,7 +180,7 @@ func TestWatchAndRestore(t *testing.T) {
 			must(t, err)
 			must(t, c.DelRule(rules[0]))
 		},
-		"the guard": func() {
+		"the filter": func() {
 			rules, err := c.GetRules(strait, &nftables.Chain{Name: "guardinput", Table: strait})
 			must(t, err)
 			must(t, c.DelRule(rules[len(rules)-1]))

@@ -15,7 +15,7 @@ import (
 const tableName = "strait"
 
 // The chains that drop what other clusters send.
-const guardInput, guardForward = "guardinput", "guardforward"
+const filterInput, filterForward = "guardinput", "guardforward"
 
 // maxElements is how many elements are put into one message: an attribute is limited to 64 KiB, and
 // an IPv6 element takes up to 36 bytes.
@@ -87,8 +87,8 @@ func (c content) chains() []chain {
 		{"prerouting", nftables.ChainTypeNAT, *nftables.ChainHookPrerouting, *nftables.ChainPriorityNATDest - 10, c.listeners()},
 		{"forward", nftables.ChainTypeFilter, *nftables.ChainHookForward, *nftables.ChainPriorityMangle, c.segments()},
 		// Chains of their own: a return ends only the chain that has it.
-		{guardForward, nftables.ChainTypeFilter, *nftables.ChainHookForward, *nftables.ChainPriorityFilter - 1, c.guardForward()},
-		{guardInput, nftables.ChainTypeFilter, *nftables.ChainHookInput, *nftables.ChainPriorityFilter - 1, c.guardInput()},
+		{filterForward, nftables.ChainTypeFilter, *nftables.ChainHookForward, *nftables.ChainPriorityFilter - 1, c.filterForward()},
+		{filterInput, nftables.ChainTypeFilter, *nftables.ChainHookInput, *nftables.ChainPriorityFilter - 1, c.filterInput()},
 	}
 }
 

@@ -65,6 +65,6 @@ func (t *Table) whole() bool {
 	if t.wanted == nil {
 		return true
 	}
-	have, err := held()
+	have, err := installed()
 	return err == nil && have != nil && have.equal(*t.wanted)
 }

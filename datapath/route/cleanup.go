@@ -33,7 +33,7 @@ func (c Config) removeRules(h *netlink.Handle) error {
 }
 
 func (c Config) removeRoutes(h *netlink.Handle) error {
-	have, err := c.held()
+	have, err := c.installed()
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/datapath"
 )
 
-// toIPNet, toAddr, toPrefix and toEntry convert between the types of netip and those of the netlink
+// toIPNet, toAddr, toPrefix and fromNetlink convert between the types of netip and those of the netlink
 // library: net.IP is used nowhere else.
 func toIPNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
@@ -35,8 +35,8 @@ func toPrefix(n *net.IPNet, family int) netip.Prefix {
 	return netip.PrefixFrom(toAddr(n.IP), ones)
 }
 
-func toEntry(r netlink.Route, family int) entry {
-	e := entry{
+func fromNetlink(r netlink.Route, family int) kernelRoute {
+	e := kernelRoute{
 		Route:  datapath.Route{Dst: toPrefix(r.Dst, family), Src: toAddr(r.Src), MTU: r.MTU},
 		link:   r.LinkIndex,
 		metric: r.Priority,
@@ -48,7 +48,7 @@ func toEntry(r netlink.Route, family int) entry {
 	return e
 }
 
-func (c Config) toNetlink(e entry) *netlink.Route {
+func (c Config) toNetlink(e kernelRoute) *netlink.Route {
 	r := &netlink.Route{
 		Dst:      toIPNet(e.Dst),
 		Table:    c.Table,

@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// entry is a route as the kernel holds it.
-type entry struct {
+// kernelRoute is a route as the kernel has it.
+type kernelRoute struct {
 	datapath.Route
 	// link is the index of the device; 0 for an unreachable route.
 	link int
@@ -18,14 +18,14 @@ type entry struct {
 	metric int
 }
 
-type entryKey struct {
+type routeKey struct {
 	dst    netip.Prefix
 	metric int
 }
 
-func (e entry) key() entryKey { return entryKey{e.Dst, e.metric} }
+func (e kernelRoute) key() routeKey { return routeKey{e.Dst, e.metric} }
 
-func (e entry) String() string {
+func (e kernelRoute) String() string {
 	s := "route " + e.Dst.String()
 	if e.Unreachable {
 		s = "unreachable " + s
@@ -41,11 +41,11 @@ func (e entry) String() string {
 
 // diff says how to get from what the kernel holds to what is wanted through the device with index
 // link. Invalid routes are left out, and each is a Problem.
-func diff(have []entry, want []datapath.Route, link int) (datapath.Change[entry], []problem.Problem) {
+func diff(have []kernelRoute, want []datapath.Route, link int) (datapath.Change[kernelRoute], []problem.Problem) {
 	var problems []problem.Problem
-	entries := make([]entry, 0, len(want))
+	routes := make([]kernelRoute, 0, len(want))
 	for _, r := range want {
-		e, err := wantEntry(r, link)
+		e, err := toKernel(r, link)
 		if err != nil {
 			problems = append(problems, problem.Named("route", r.Dst.String()).Problem(problem.Problem{
 				Code:    problem.PlanIncoherent,
@@ -53,23 +53,23 @@ func diff(have []entry, want []datapath.Route, link int) (datapath.Change[entry]
 			}))
 			continue
 		}
-		entries = append(entries, e)
+		routes = append(routes, e)
 	}
-	same := func(a, b entry) bool { return a == b }
-	return datapath.Diff(have, entries, entry.key, same), problems
+	same := func(a, b kernelRoute) bool { return a == b }
+	return datapath.Diff(have, routes, kernelRoute.key, same), problems
 }
 
-func wantEntry(r datapath.Route, link int) (entry, error) {
+func toKernel(r datapath.Route, link int) (kernelRoute, error) {
 	if !r.Dst.IsValid() || r.Dst.Addr().Is4In6() {
-		return entry{}, errors.New("the destination is not an IPv4 or IPv6 prefix")
+		return kernelRoute{}, errors.New("the destination is not an IPv4 or IPv6 prefix")
 	}
 	r.Dst = r.Dst.Masked()
 	if r.Unreachable {
 		// The kernel keeps no source for these, so with one they would always differ.
-		return entry{Route: datapath.Route{Dst: r.Dst, Unreachable: true}, metric: metric}, nil
+		return kernelRoute{Route: datapath.Route{Dst: r.Dst, Unreachable: true}, metric: metric}, nil
 	}
 	if r.Src.IsValid() && r.Src.Is4() != r.Dst.Addr().Is4() {
-		return entry{}, fmt.Errorf("source %s is of the other IP family", r.Src)
+		return kernelRoute{}, fmt.Errorf("source %s is of the other IP family", r.Src)
 	}
-	return entry{Route: r, link: link, metric: metric}, nil
+	return kernelRoute{Route: r, link: link, metric: metric}, nil
 }

@@ -17,7 +17,7 @@ import (
 // program takes them for the node's address. They stay when strait stops: a packet to them is then
 // refused, and does not leave the machine.
 func (r *Router) reconcileLocal(h *netlink.Handle, prune bool, v *verdicts) {
-	have, err := r.cfg.heldLocal()
+	have, err := r.cfg.installedLocal()
 	if err != nil {
 		v.failed(err)
 		return
@@ -66,12 +66,12 @@ func (c Config) localRoute(a netip.Addr) *netlink.Route {
 	}
 }
 
-// heldLocal returns the addresses that this daemon, or an earlier one, made this machine's own.
-func (c Config) heldLocal() (held []netip.Addr, err error) {
+// installedLocal returns the addresses that this daemon, or an earlier one, made this machine's own.
+func (c Config) installedLocal() (addrs []netip.Addr, err error) {
 	err = c.listOurs(unix.RT_TABLE_LOCAL, func(r netlink.Route, family int) {
 		if dst := toPrefix(r.Dst, family); r.Type == unix.RTN_LOCAL && r.Priority == c.Table && dst.IsSingleIP() {
-			held = append(held, dst.Addr())
+			addrs = append(addrs, dst.Addr())
 		}
 	})
-	return held, err
+	return addrs, err
 }

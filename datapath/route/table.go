@@ -33,7 +33,7 @@ func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem
 	defer h.Close()
 
 	r.remember(want)
-	have, err := r.cfg.held()
+	have, err := r.cfg.installed()
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (r *Router) Reconcile(want []datapath.Route, prune bool) ([]problem.Problem
 // Routes returns strait's routes in the kernel, sorted by destination. Routes into another device
 // than strait's are included.
 func (r *Router) Routes() ([]datapath.Route, error) {
-	have, err := r.cfg.held()
+	have, err := r.cfg.installed()
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +93,10 @@ func open() (*netlink.Handle, error) {
 	return h, nil
 }
 
-// held reads the routes of strait's protocol in strait's table, of both families, sorted.
-func (c Config) held() (have []entry, err error) {
-	err = c.listOurs(c.Table, func(r netlink.Route, family int) { have = append(have, toEntry(r, family)) })
-	slices.SortFunc(have, func(a, b entry) int {
+// installed reads the routes of strait's protocol in strait's table, of both families, sorted.
+func (c Config) installed() (have []kernelRoute, err error) {
+	err = c.listOurs(c.Table, func(r netlink.Route, family int) { have = append(have, fromNetlink(r, family)) })
+	slices.SortFunc(have, func(a, b kernelRoute) int {
 		return cmp.Or(a.Dst.Addr().Compare(b.Dst.Addr()), cmp.Compare(a.Dst.Bits(), b.Dst.Bits()),
 			cmp.Compare(a.metric, b.metric))
 	})
@@ -136,7 +136,7 @@ func list(h *netlink.Handle, filter *netlink.Route, mask uint64, each func(r net
 	return nil
 }
 
-func (r *Router) put(h *netlink.Handle, e entry, v *verdicts) {
+func (r *Router) put(h *netlink.Handle, e kernelRoute, v *verdicts) {
 	err := h.RouteReplace(r.cfg.toNetlink(e))
 	if err == nil {
 		r.log.Debug("put route", "route", e.String(), "table", r.cfg.Table)
@@ -149,7 +149,7 @@ func (r *Router) put(h *netlink.Handle, e entry, v *verdicts) {
 	v.on(problem.Named("route", e.Dst.String()), fmt.Errorf("put %s into table %d: %w", e, r.cfg.Table, err), try)
 }
 
-func (r *Router) remove(h *netlink.Handle, e entry, v *verdicts) {
+func (r *Router) remove(h *netlink.Handle, e kernelRoute, v *verdicts) {
 	err := h.RouteDel(r.cfg.toNetlink(e))
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		v.on(problem.Named("route", e.Dst.String()), fmt.Errorf("remove %s from table %d: %w", e, r.cfg.Table, err),

@@ -74,9 +74,9 @@ type change struct {
 // and each is a Problem.
 func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.AddrPort, seen map[key.Public]sight, self key.Public, now time.Time) (change, []problem.Problem) {
 	want, problems := datapath.SoundPeers(want, self)
-	held := make(map[key.Public]PeerStatus, len(have))
+	installed := make(map[key.Public]PeerStatus, len(have))
 	for _, h := range have {
-		held[h.Key] = h
+		installed[h.Key] = h
 	}
 	var c change
 	owner := map[netip.Prefix]key.Public{}
@@ -86,7 +86,7 @@ func diff(have []PeerStatus, want []datapath.Peer, set map[key.Public]netip.Addr
 		for _, p := range w.AllowedIPs {
 			owner[p] = w.Key
 		}
-		h, ok := held[w.Key]
+		h, ok := installed[w.Key]
 		if p, differs := difference(h, ok, w, set, seen, now); differs {
 			c.put = append(c.put, p)
 		}

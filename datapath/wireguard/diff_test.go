@@ -33,7 +33,7 @@ func peer(k byte, underlay netip.AddrPort, ips string) datapath.Peer {
 	return datapath.Peer{Name: "n" + string('0'+k), Key: key.Public{k}, Underlay: underlay, AllowedIPs: prefixes(ips)}
 }
 
-func held(k byte, underlay netip.AddrPort, ips string) PeerStatus {
+func status(k byte, underlay netip.AddrPort, ips string) PeerStatus {
 	return PeerStatus{Key: key.Public{k}, Underlay: underlay, AllowedIPs: prefixes(ips)}
 }
 
@@ -67,7 +67,7 @@ func TestRewrite(t *testing.T) {
 }
 
 func TestDiff(t *testing.T) {
-	have := []PeerStatus{held(1, addrA, "10.1.0.0/16"), held(2, addrB, "10.2.0.0/16 10.9.0.0/16"), held(3, addrC, "10.3.0.0/16")}
+	have := []PeerStatus{status(1, addrA, "10.1.0.0/16"), status(2, addrB, "10.2.0.0/16 10.9.0.0/16"), status(3, addrC, "10.3.0.0/16")}
 	set := map[key.Public]netip.AddrPort{{1}: addrA, {2}: addrB, {3}: addrC}
 	for name, c := range map[string]struct {
 		want   []datapath.Peer

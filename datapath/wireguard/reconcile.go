@@ -202,14 +202,14 @@ func (d *Device) remember(have []PeerStatus, want []datapath.Peer, now time.Time
 		seen[h.Key] = s.look(h, known, now)
 	}
 	d.seen = seen
-	held := make(map[key.Public]netip.AddrPort, len(have))
+	underlays := make(map[key.Public]netip.AddrPort, len(have))
 	for _, h := range have {
-		held[h.Key] = h.Underlay
+		underlays[h.Key] = h.Underlay
 	}
 	wanted := map[key.Public]bool{}
 	for _, w := range want {
 		wanted[w.Key] = true
-		if w.Underlay.IsValid() && held[w.Key] == w.Underlay {
+		if w.Underlay.IsValid() && underlays[w.Key] == w.Underlay {
 			d.set[w.Key] = w.Underlay
 		}
 	}

@@ -26,9 +26,9 @@ const (
 	nodeUnder6, neighbour6 = "fd00:7::1", "fd00:7::2"
 )
 
-// guarded is a path whose node has an underlay with a neighbour. The far side sends whatever it likes
+// filteredPath is a path whose node has an underlay with a neighbour. The far side sends whatever it likes
 // into the tunnel, and everybody listens on port 80.
-func guarded(t *testing.T) (*path, *testutil.Namespace) {
+func filteredPath(t *testing.T) (*path, *testutil.Namespace) {
 	t.Helper()
 	p := newPath(t)
 	neighbour := namespace(t)
@@ -57,10 +57,10 @@ func call(from *testutil.Namespace, to, port string, timeout time.Duration) erro
 	})
 }
 
-// TestGuard: from the tunnel, another cluster reaches the node's pods, and neither the node's
+// TestFilter: from the tunnel, another cluster reaches the node's pods, and neither the node's
 // listeners nor what is behind the node.
-func TestGuard(t *testing.T) {
-	p, _ := guarded(t)
+func TestFilter(t *testing.T) {
+	p, _ := filteredPath(t)
 	protected := []string{nodeInside, nodeUnder4, neighbour4, nodeOuter4, nodeUnder6, neighbour6, "fd00:1::1"}
 	open := []string{pod4, pod6}
 	for _, a := range append(protected, open...) {
@@ -85,10 +85,10 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardLetsPass: what the node and its pods ask for is answered, and so is what strait itself
+// TestFilterLetsPass: what the node and its pods ask for is answered, and so is what strait itself
 // needs inside the tunnel.
-func TestGuardLetsPass(t *testing.T) {
-	p, neighbour := guarded(t)
+func TestFilterLetsPass(t *testing.T) {
+	p, neighbour := filteredPath(t)
 	want := sources()
 	want.Port = 7946
 	must(t, p.node.Do(func() error { return problem.Strict(newTable(t).Reconcile(want, true)) }))
@@ -136,7 +136,7 @@ func TestUntracked(t *testing.T) {
 	if err != nil {
 		testutil.Missing(t, "needs nft: install the package nftables")
 	}
-	p, _ := guarded(t)
+	p, _ := filteredPath(t)
 	table := newTable(t)
 	drops := func() (got netfilter.Drops) {
 		must(t, p.node.Do(func() (err error) {
@@ -185,9 +185,9 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
-// TestGuardWaits: nothing is dropped before the node knows its prefixes.
-func TestGuardWaits(t *testing.T) {
-	p, _ := guarded(t)
+// TestFilterWaits: nothing is dropped before the node knows its prefixes.
+func TestFilterWaits(t *testing.T) {
+	p, _ := filteredPath(t)
 	must(t, p.node.Do(func() error { return problem.Strict(newTable(t).Reconcile(datapath.Sources{}, false)) }))
 	must(t, call(p.far, pod4, "80", 10*time.Second))
 	must(t, p.node.Do(func() error {
@@ -196,9 +196,9 @@ func TestGuardWaits(t *testing.T) {
 	must(t, call(p.far, pod4, "80", 10*time.Second))
 }
 
-// TestGuardOnlyTheTunnel: other devices are not the table's business.
-func TestGuardOnlyTheTunnel(t *testing.T) {
-	p, neighbour := guarded(t)
+// TestFilterOnlyTheTunnel: other devices are not the table's business.
+func TestFilterOnlyTheTunnel(t *testing.T) {
+	p, neighbour := filteredPath(t)
 	must(t, p.node.Do(func() error { return problem.Strict(newTable(t).Reconcile(sources(), true)) }))
 	for _, a := range []string{nodeUnder4, nodeUnder6, nodeInside, pod4, pod6} {
 		if err := call(neighbour, a, "80", 10*time.Second); err != nil {
@@ -219,7 +219,7 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// dropped returns what the guard counted, as the kernel says, and if there is nft as docs/ports.md says
+// dropped returns what the filter counted, as the kernel says, and if there is nft as docs/ports.md says
 // to look.
 func dropped(t *testing.T, node *testutil.Namespace) (sum uint64) {
 	t.Helper()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held reads the table from the kernel. It returns nil if there is no table.
-func held() (*content, error) {
+// installed reads the table from the kernel. It returns nil if there is no table.
+func installed() (*content, error) {
 	var conn nftables.Conn
 	have, err := conn.ListTableOfFamily(tableName, table.Family)
 	switch {

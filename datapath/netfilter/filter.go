@@ -13,12 +13,12 @@ import (
 	"strait.io/strait/datapath"
 )
 
-// What comes out of the tunnel was sent by another cluster. The rules in guardInput and guardForward
+// What comes out of the tunnel was sent by another cluster. The rules in filterInput and filterForward
 // let it reach this node's pods, and answers to what the node itself asked. Without them, another
 // cluster could reach every listener of the node, and through the node, which forwards, everything
 // that the node can reach.
 
-// guardForward returns the rules for packets that the node passes on. In nft's syntax:
+// filterForward returns the rules for packets that the node passes on. In nft's syntax:
 //
 //	iifname != "strait0" return
 //	ct state established,related return
@@ -29,7 +29,7 @@ import (
 //
 // The second is also for answers to a client of a NodePort: its connection left with the node's
 // address, and the answer goes on to the client.
-func (c content) guardForward() []rule {
+func (c content) filterForward() []rule {
 	device := c.want.device
 	out := slices.Concat(answers(device), c.guestsForward(), c.entryForward())
 	for _, f := range families {
@@ -40,7 +40,7 @@ func (c content) guardForward() []rule {
 	return out
 }
 
-// guardInput returns the rules for packets to the node itself. In nft's syntax:
+// filterInput returns the rules for packets to the node itself. In nft's syntax:
 //
 //	iifname != "strait0" return
 //	ct state established,related return
@@ -53,7 +53,7 @@ func (c content) guardForward() []rule {
 //	counter drop
 //
 // The last but two is for pods that use the node's network.
-func (c content) guardInput() []rule {
+func (c content) filterInput() []rule {
 	w := c.want
 	out := append(answers(w.device), c.guestsInput()...)
 	for _, f := range families {
