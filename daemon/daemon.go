@@ -48,11 +48,11 @@ type Daemon struct {
 	api     *api.Server
 	metrics *api.Metrics
 
-	wake    notify.Signal // asks for another turn
-	asked   time.Time     // next scheduled turn; owned by the loop
-	past    plan.Past     // of the last plan; owned by the loop
-	greeted bool          // the first turn is over; owned by the loop
-	born    time.Time     // when Run began
+	wake          notify.Signal // asks for another turn
+	asked         time.Time     // next scheduled turn; owned by the loop
+	past          plan.Past     // of the last plan; owned by the loop
+	firstTurnDone bool          // the first turn is over; owned by the loop
+	born          time.Time     // when Run began
 
 	current atomic.Pointer[moment]
 }

@@ -26,21 +26,21 @@ import (
 // it is first needed. A part that cannot be opened is a Problem and is retried, while the others
 // work.
 type kernel struct {
-	stack     *stack
-	config    Config
-	log       *slog.Logger
-	publicKey key.Public
-	router    *route.Router
-	table     *netfilter.Table
-	stale     *stale
-	foreign   foreign
-	mended    mended
-	drops     drops
-	mesh      *tunnels      // nil where the mesh is off
-	prober    *prober       // likewise
-	greetings notify.Signal // asks the greeter to greet
-	balancing notify.Signal // tells the sweeper that lb is open
-	swept     atomic.Uint64 // sockets whose records the sweeper freed
+	stack      *stack
+	config     Config
+	log        *slog.Logger
+	publicKey  key.Public
+	router     *route.Router
+	table      *netfilter.Table
+	stale      *stale
+	foreign    foreign
+	mended     mended
+	drops      drops
+	mesh       *tunnels      // nil where the mesh is off
+	prober     *prober       // likewise
+	handshakes notify.Signal // wakes the handshaker
+	balancing  notify.Signal // tells the sweeper that lb is open
+	swept      atomic.Uint64 // sockets whose records the sweeper freed
 
 	// mu guards the fields below against the API, which reads them. It is never held while lb or
 	// device is used.
@@ -51,7 +51,7 @@ type kernel struct {
 
 // newKernel reads or creates the WireGuard key. It opens nothing.
 func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
-	k := &kernel{config: c, log: log, greetings: notify.New(), balancing: notify.New()}
+	k := &kernel{config: c, log: log, handshakes: notify.New(), balancing: notify.New()}
 	k.router = route.New(route.Config{
 		Device: c.Mesh.Device, Table: c.Mesh.Table, Local: c.DNS.givenAddrs(), Log: log.With("part", "route"),
 	})
@@ -81,14 +81,14 @@ func (k *kernel) keyFile() string { return k.config.tunnelKeyFile() }
 func (c Config) tunnelKeyFile() string { return filepath.Join(c.StateDir, "wireguard.key") }
 
 // watch marks the parts that another program disturbed and pokes disturbed, until ctx is done. It
-// also runs the greeter, the prober of tunnels, the mender, the counting of drops and, where it may
+// also runs the handshaker, the prober of tunnels, the mender, the counting of drops and, where it may
 // look into pods, the sweeper.
 func (k *kernel) watch(ctx context.Context, disturbed notify.Signal) error {
 	lost, changed, silent := notify.New(), notify.New(), notify.New()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.router.Watch(ctx, lost) })
 	g.Go(func() error { return k.table.Watch(ctx, changed) })
-	g.Go(func() error { return k.greeter(ctx) })
+	g.Go(func() error { return k.handshaker(ctx) })
 	g.Go(func() error { return k.askTunnel(ctx, silent) })
 	g.Go(func() error { return k.mender(ctx) })
 	g.Go(func() error { return k.countDrops(ctx) })

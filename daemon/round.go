@@ -24,14 +24,14 @@ func (d *Daemon) apply(ctx context.Context) error {
 		r.look()
 		steps = append(steps[:1], turn.Decide(r.in)...)
 	}
-	d.greeted = true
+	d.firstTurnDone = true
 	d.metrics.Observe("plan", time.Since(start), r.err)
 	return r.err
 }
 
 // inputs returns what is known when a turn begins, and what the machine says of itself.
 func (d *Daemon) inputs() (in turn.Inputs, host plan.Host, problems []clustermesh.Problem) {
-	in = turn.Inputs{Self: d.self(), First: !d.greeted, Derived: d.config.derived(), Leads: d.gossip.Leader()}
+	in = turn.Inputs{Self: d.self(), First: !d.firstTurnDone, Derived: d.config.derived(), Leads: d.gossip.Leader()}
 	in.Synced, in.Missing = d.gossip.Synced()
 	var unpinned []clustermesh.Problem
 	in.Behind, unpinned = d.followConfigs() // asked after Synced, so that Local follows from all that was synced
@@ -105,12 +105,12 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 	switch s := step.(type) {
 	case turn.Publish:
 		r.gossip.Publish(s.Content)
-	case turn.Tell:
+	case turn.PublishCluster:
 		changed := r.gossip.PublishCluster(s.Content)
 		if r.current = !changed; changed {
 			r.againIn(0) // the next plan may give out addresses that the record lacks
 		}
-		r.in.Told = true
+		r.in.PublishedCluster = true
 	case turn.Apply:
 		problems, again, err := r.kernel.stack.apply(ctx, r.want(s), s.Caution, time.Now())
 		if again > 0 {
@@ -124,8 +124,8 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 		default:
 			r.againIn(time.Second)
 		}
-	case turn.Greet:
-		r.kernel.greet(ctx, s.Wait)
+	case turn.Handshake:
+		r.kernel.handshake(ctx, s.Wait)
 	case turn.Show:
 		r.show(s)
 	case turn.Write:

@@ -18,16 +18,16 @@ import (
 // tunnels is the part that maintains the WireGuard device and its peers.
 type tunnels struct {
 	kernel *kernel
-	// strangers: some peers of the last put are new since the last greeting. Owned by the loop.
-	strangers bool
+	// newPeers: some peers of the last put are new since the last handshakes. Owned by the loop.
+	newPeers bool
 	// sizes are those of the last put. Owned by the loop.
 	sizes sizes
 	// made is what the device said of itself after the last put. Owned by the loop.
 	made int
-	// met has the peers of the last put, with their addresses inside the tunnel. Guarded by
+	// inside has the peers of the last put, with their addresses inside the tunnel. Guarded by
 	// kernel.mu.
-	met map[key.Public]netip.AddrPort
-	// guests are those that the device has. Withheld: some wait for the guard. Both are owned by the
+	inside map[key.Public]netip.AddrPort
+	// guests are those that the device has. Withheld: some wait for the filter. Both are owned by the
 	// loop.
 	guests   map[key.Public][]netip.Prefix
 	withheld bool
@@ -37,7 +37,7 @@ func (t *tunnels) name() string { return "wireguard" }
 
 func (t *tunnels) again() time.Duration {
 	if t.withheld {
-		return time.Second // the guard is put after the tunnels
+		return time.Second // the filter is put after the tunnels
 	}
 	return 0
 }
@@ -72,13 +72,13 @@ func (t *tunnels) put(ctx context.Context, j job) ([]problem.Problem, error) {
 	problems, err := device.Reconcile(peers, false)
 	t.rebuild(device.Made())
 	if err == nil {
-		t.meet(j.Peers)
+		t.notePeers(j.Peers)
 	}
 	return problems, err
 }
 
 // rebuild has the parts above put again if the device was made again: the kernel dropped its routes with
-// it. The sessions are lost too, and the peers do not know: without a greeting, they would use the old ones
+// it. The sessions are lost too, and the peers do not know: without handshakes, they would use the old ones
 // until they have missed answers for 15 s.
 func (t *tunnels) rebuild(made int) {
 	if made == t.made {
@@ -86,7 +86,7 @@ func (t *tunnels) rebuild(made int) {
 	}
 	t.made = made
 	t.kernel.mu.Lock()
-	t.met = nil
+	t.inside = nil
 	t.kernel.mu.Unlock()
 	t.kernel.stack.mark(disturb, "route")
 }

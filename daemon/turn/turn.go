@@ -69,8 +69,8 @@ type Inputs struct {
 	// fetches them.
 	State clustermesh.State
 	Plan  *plan.Result
-	// Told is true once this turn has published the cluster's record.
-	Told bool
+	// PublishedCluster is true once this turn has published the cluster's record.
+	PublishedCluster bool
 }
 
 // Step is one thing to do. Steps are carried out in order; one that fails does not stop the next.
@@ -79,8 +79,8 @@ type Step interface{ step() }
 type (
 	// Publish publishes the node's own record.
 	Publish struct{ Content clustermesh.Content }
-	// Tell publishes the cluster's record. It sets Inputs.Told.
-	Tell struct{ Content clustermesh.Content }
+	// PublishCluster publishes the cluster's record. It sets Inputs.PublishedCluster.
+	PublishCluster struct{ Content clustermesh.Content }
 	// Look reads the state, plans from it, and decides again. It is always the last step of a list.
 	Look struct{}
 	// Apply makes the kernel hold the plan.
@@ -90,9 +90,9 @@ type (
 		// may have known it, and crashed before it saved it.
 		Settled bool
 	}
-	// Greet starts handshakes with peers that are new, and if Wait, waits for them for a bounded
+	// Handshake starts handshakes with peers that are new, and if Wait, waits for them for a bounded
 	// time.
-	Greet struct{ Wait bool }
+	Handshake struct{ Wait bool }
 	// Show makes the plan visible to the API and, if Names, to DNS. Without Names the names are
 	// unknown, which is not the same as empty.
 	Show struct {
@@ -105,19 +105,19 @@ type (
 	Again struct{}
 )
 
-func (Publish) step() {}
-func (Tell) step()    {}
-func (Look) step()    {}
-func (Apply) step()   {}
-func (Greet) step()   {}
-func (Show) step()    {}
-func (Write) step()   {}
-func (Again) step()   {}
+func (Publish) step()        {}
+func (PublishCluster) step() {}
+func (Look) step()           {}
+func (Apply) step()          {}
+func (Handshake) step()      {}
+func (Show) step()           {}
+func (Write) step()          {}
+func (Again) step()          {}
 
 // Decide returns the next steps of a turn, the last of which may be Look. A turn publishes first,
 // so that its plan includes what it published:
 //
-//	publish the node's record → look → publish the cluster's record → look → kernel → greet → show → write objects
+//	publish the node's record → look → publish the cluster's record → look → kernel → handshakes → show → write objects
 //
 // The first turn of a daemon's life applies what is known from disk before it publishes anything:
 // what is published attracts traffic, which needs the tunnels. While it cannot have any, it does not
@@ -133,14 +133,14 @@ func Decide(in Inputs) []Step {
 		return []Step{Look{}}
 	}
 	leads := in.Leads && in.Sourced && in.Synced && !in.Behind
-	if leads && !in.First && !in.Told {
+	if leads && !in.First && !in.PublishedCluster {
 		content := in.Local.ClusterContent(in.allocations(), in.State.Late(in.Self.Cluster))
 		content.Results = in.results()
-		return []Step{Tell{content}, Look{}}
+		return []Step{PublishCluster{content}, Look{}}
 	}
 	waiting := in.waiting()
 	// The first plan has the node's own record as the last life saved it.
-	steps := []Step{Apply{in.caution(waiting), in.Fresh && !in.First}, Greet{Wait: in.First}}
+	steps := []Step{Apply{in.caution(waiting), in.Fresh && !in.First}, Handshake{Wait: in.First}}
 	if in.First && in.Record != nil {
 		steps = append(steps, Publish{*in.Record})
 	}

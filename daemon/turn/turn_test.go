@@ -51,11 +51,11 @@ func walk(t *testing.T, in turn.Inputs, r plan.Result) (kinds string, caution tu
 			}
 			in.Plan = &r
 			steps = turn.Decide(in)
-		case turn.Tell:
-			in.Told = true
+		case turn.PublishCluster:
+			in.PublishedCluster = true
 		case turn.Apply:
 			caution = s.Caution
-		case turn.Greet:
+		case turn.Handshake:
 			if s.Wait != in.First {
 				t.Errorf("waits for handshakes: %v", s.Wait)
 			}
@@ -72,18 +72,18 @@ func TestOrder(t *testing.T) {
 		change func(*turn.Inputs)
 		want   string
 	}{
-		{"the leader", func(*turn.Inputs) {}, "Publish Look Tell Look Apply Greet Show Write"},
-		{"another node", func(in *turn.Inputs) { in.Leads = false }, "Publish Look Apply Greet Show"},
-		{"nothing is published before the tunnels stand", func(in *turn.Inputs) { in.First = true }, "Look Apply Greet Publish Show Write Again"},
-		{"no tunnel yet", func(in *turn.Inputs) { in.NoTunnels, in.Age = true, time.Second }, "Look Tell Look Apply Greet Show Write"},
-		{"no tunnel yet, in the first turn", func(in *turn.Inputs) { in.First, in.NoTunnels = true, true }, "Look Apply Greet Show Write Again"},
-		{"no tunnel for long", func(in *turn.Inputs) { in.NoTunnels, in.Age = true, time.Minute }, "Publish Look Tell Look Apply Greet Show Write"},
-		{"the first turn of another node", func(in *turn.Inputs) { in.First, in.Leads = true, false }, "Look Apply Greet Publish Show Again"},
-		{"the first turn before the source has spoken", func(in *turn.Inputs) { in.First, in.Sourced, in.Record = true, false, nil }, "Look Apply Greet Show Again"},
-		{"unknown is not empty: the source has not spoken", func(in *turn.Inputs) { in.Sourced, in.Record = false, nil }, "Look Apply Greet Show"},
-		{"unknown is not empty: gossip has not spoken", func(in *turn.Inputs) { in.Synced = false }, "Publish Look Apply Greet Show"},
-		{"unknown is not empty: what a config cluster says is not read yet", func(in *turn.Inputs) { in.Behind = true }, "Publish Look Apply Greet Show"},
-		{"unknown is not empty: the machine cannot be read", func(in *turn.Inputs) { in.Record = nil }, "Look Tell Look Apply Greet Show Write"},
+		{"the leader", func(*turn.Inputs) {}, "Publish Look PublishCluster Look Apply Handshake Show Write"},
+		{"another node", func(in *turn.Inputs) { in.Leads = false }, "Publish Look Apply Handshake Show"},
+		{"nothing is published before the tunnels stand", func(in *turn.Inputs) { in.First = true }, "Look Apply Handshake Publish Show Write Again"},
+		{"no tunnel yet", func(in *turn.Inputs) { in.NoTunnels, in.Age = true, time.Second }, "Look PublishCluster Look Apply Handshake Show Write"},
+		{"no tunnel yet, in the first turn", func(in *turn.Inputs) { in.First, in.NoTunnels = true, true }, "Look Apply Handshake Show Write Again"},
+		{"no tunnel for long", func(in *turn.Inputs) { in.NoTunnels, in.Age = true, time.Minute }, "Publish Look PublishCluster Look Apply Handshake Show Write"},
+		{"the first turn of another node", func(in *turn.Inputs) { in.First, in.Leads = true, false }, "Look Apply Handshake Publish Show Again"},
+		{"the first turn before the source has spoken", func(in *turn.Inputs) { in.First, in.Sourced, in.Record = true, false, nil }, "Look Apply Handshake Show Again"},
+		{"unknown is not empty: the source has not spoken", func(in *turn.Inputs) { in.Sourced, in.Record = false, nil }, "Look Apply Handshake Show"},
+		{"unknown is not empty: gossip has not spoken", func(in *turn.Inputs) { in.Synced = false }, "Publish Look Apply Handshake Show"},
+		{"unknown is not empty: what a config cluster says is not read yet", func(in *turn.Inputs) { in.Behind = true }, "Publish Look Apply Handshake Show"},
+		{"unknown is not empty: the machine cannot be read", func(in *turn.Inputs) { in.Record = nil }, "Look PublishCluster Look Apply Handshake Show Write"},
 	} {
 		in := spoken()
 		c.change(&in)
@@ -133,7 +133,7 @@ func TestSettled(t *testing.T) {
 		{false, true, true}, {true, true, false}, {false, false, false}, {true, false, false},
 	} {
 		in := spoken()
-		in.First, in.Fresh, in.Plan, in.Told = c.first, c.fresh, &plan.Result{Allocations: given}, true
+		in.First, in.Fresh, in.Plan, in.PublishedCluster = c.first, c.fresh, &plan.Result{Allocations: given}, true
 		apply, is := turn.Decide(in)[0].(turn.Apply)
 		if !is || apply.Settled != c.want {
 			t.Errorf("first %v, fresh %v: %+v, want settled %v", c.first, c.fresh, turn.Decide(in)[0], c.want)
@@ -151,7 +151,7 @@ func TestTellsResults(t *testing.T) {
 		in := spoken()
 		in.Results, in.Plan = c.results, &plan.Result{Allocations: given}
 		in.State.Records[clustermesh.Origin{Cluster: "a"}] = clustermesh.Record{Content: clustermesh.Content{Results: before}}
-		if tell, is := turn.Decide(in)[0].(turn.Tell); !is || !reflect.DeepEqual(tell.Content.Results, c.want) {
+		if tell, is := turn.Decide(in)[0].(turn.PublishCluster); !is || !reflect.DeepEqual(tell.Content.Results, c.want) {
 			t.Errorf("%v: %+v", c.results, turn.Decide(in)[0])
 		}
 	}
@@ -163,7 +163,7 @@ func TestTellsAllocations(t *testing.T) {
 	for derived, want := range map[bool]netip.Addr{false: given[0].IP, true: other[0].IP} {
 		in := spoken()
 		in.Derived, in.Local.Allocations, in.Plan = derived, other, &plan.Result{Allocations: given}
-		tell, is := turn.Decide(in)[0].(turn.Tell)
+		tell, is := turn.Decide(in)[0].(turn.PublishCluster)
 		if !is || len(tell.Content.Exports) != 1 || len(tell.Content.Allocations) != 1 || tell.Content.Allocations[0].IP != want {
 			t.Errorf("derived %v: %+v", derived, turn.Decide(in)[0])
 		}

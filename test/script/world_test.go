@@ -137,9 +137,9 @@ func (w *world) turn(n *node) {
 		case turn.Publish:
 			s.Content.Silent = n.silent
 			w.deliver(n, n.replica.Publish(s.Content))
-		case turn.Tell:
+		case turn.PublishCluster:
 			w.deliver(n, n.replica.PublishCluster(s.Content, 1))
-			in.Told = true
+			in.PublishedCluster = true
 		case turn.Look:
 			in.State = w.state(n)
 			n.result, _ = plan.Plan(plan.Inputs{

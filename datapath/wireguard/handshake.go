@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// headStart is how long the node with the higher key waits before it greets too. Two
+	// headStart is how long the node with the higher key waits before it starts one too. Two
 	// initiations that cross cancel each other, and WireGuard retries only after 5 s.
 	headStart = 300 * time.Millisecond
-	// greetPoll is how often Greet reads the peers.
-	greetPoll = 20 * time.Millisecond
+	// handshakePoll is how often Handshake reads the peers.
+	handshakePoll = 20 * time.Millisecond
 )
 
-// Greet starts handshakes with the peers that have had none on this device, and waits for them
+// Handshake starts handshakes with the peers that have had none on this device, and waits for them
 // until ctx is done. It is for a machine that has booted: it has lost the old sessions, which its
 // peers keep using until they have missed its answers for 15 s. A handshake of its own ends that at
 // once. Peers that do not answer are no error.
 //
 // The answer to a handshake does not mean yet that the peer uses the new session: it does so only
-// after the first packet in it. So as soon as the handshake of such a peer is done, Greet calls ask
+// after the first packet in it. So as soon as the handshake of such a peer is done, Handshake calls ask
 // once for it, in a goroutine, and it waits for all calls. ask should return when the peer has
 // answered something through the tunnel, or ctx is done.
-func (d *Device) Greet(ctx context.Context, ask func(context.Context, key.Public)) error {
+func (d *Device) Handshake(ctx context.Context, ask func(context.Context, key.Public)) error {
 	begin := time.Now()
 	own := d.key.Public()
-	greeted, waiting := map[key.Public]bool{}, map[key.Public]bool{}
+	initiated, waiting := map[key.Public]bool{}, map[key.Public]bool{}
 	var asked sync.WaitGroup
 	defer asked.Wait()
 	for ctx.Err() == nil {
@@ -51,8 +51,8 @@ func (d *Device) Greet(ctx context.Context, ask func(context.Context, key.Public
 				continue
 			}
 			waiting[p.Key] = true
-			if !greeted[p.Key] && (bytes.Compare(own[:], p.Key[:]) < 0 || time.Since(begin) > headStart) {
-				greeted[p.Key] = true
+			if !initiated[p.Key] && (bytes.Compare(own[:], p.Key[:]) < 0 || time.Since(begin) > headStart) {
+				initiated[p.Key] = true
 				now = append(now, p.Key)
 			}
 		}
@@ -64,7 +64,7 @@ func (d *Device) Greet(ctx context.Context, ask func(context.Context, key.Public
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(greetPoll):
+		case <-time.After(handshakePoll):
 		}
 	}
 	return nil

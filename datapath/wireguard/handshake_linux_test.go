@@ -76,7 +76,7 @@ func late(t *testing.T, tunnel netip.AddrPort, by time.Duration) netip.AddrPort 
 	return netip.AddrPortFrom(addr, front.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 }
 
-// TestBootedMachine: a machine that lost its sessions can be reached as soon as it has greeted its peers. Its
+// TestBootedMachine: a machine that lost its sessions can be reached as soon as it has had handshakes with its peers. Its
 // peer does not know of the loss, and would go on in the old session for 15 s; and after the handshake until
 // the first packet of the new one, which takes a while here.
 func TestBootedMachine(t *testing.T) { eachMode(t, testBootedMachine) }
@@ -99,7 +99,7 @@ func testBootedMachine(t *testing.T, mode wireguard.Kind) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	asked := 0
-	must(t, b.dev.Greet(ctx, func(ctx context.Context, peer key.Public) {
+	must(t, b.dev.Handshake(ctx, func(ctx context.Context, peer key.Public) {
 		if asked++; peer != a.private.Public() {
 			t.Errorf("asked %s", peer)
 		}
@@ -125,14 +125,14 @@ func testBootedMachine(t *testing.T, mode wireguard.Kind) {
 		t.Fatalf("a call of the peer that knew the machine before: %v", err)
 	}
 	must(t, c.echo("welcome back"))
-	must(t, b.dev.Greet(ctx, func(context.Context, key.Public) { t.Error("asked a peer with which there is a session") }))
+	must(t, b.dev.Handshake(ctx, func(context.Context, key.Public) { t.Error("asked a peer with which there is a session") }))
 }
 
-// TestBothGreet: two machines that boot at the same time have their handshake soon. It shows that Greet makes
+// TestBothHandshake: two machines that boot at the same time have their handshake soon. It shows that Handshake makes
 // one; that initiations cross is rare, and not forced here.
-func TestBothGreet(t *testing.T) { eachMode(t, testBothGreet) }
+func TestBothHandshake(t *testing.T) { eachMode(t, testBothHandshake) }
 
-func testBothGreet(t *testing.T, mode wireguard.Kind) {
+func testBothHandshake(t *testing.T, mode wireguard.Kind) {
 	nodes := newNodes(t, 2, mode)
 	a, b := nodes[0], nodes[1]
 	a.open(t, b)
@@ -141,7 +141,9 @@ func testBothGreet(t *testing.T, mode wireguard.Kind) {
 	defer cancel()
 	done := make(chan error, 2)
 	for _, n := range nodes {
-		go func() { done <- n.Do(func() error { return n.dev.Greet(ctx, func(context.Context, key.Public) {}) }) }()
+		go func() {
+			done <- n.Do(func() error { return n.dev.Handshake(ctx, func(context.Context, key.Public) {}) })
+		}()
 	}
 	must(t, errors.Join(<-done, <-done))
 	for _, n := range nodes {
