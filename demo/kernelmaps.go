@@ -56,9 +56,9 @@ func holdsAny(fs []datapath.Frontend, addrs []netip.Addr) bool {
 	return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return holds(fs, a) })
 }
 
-// difference describes how a node's frontends differ from those it held before; "" if they do not.
-func difference(node string, held, holds []datapath.Frontend) string {
-	c := datapath.DiffFrontends(held, holds)
+// difference describes how a node's frontends differ from those it had before; "" if they do not.
+func difference(node string, before, now []datapath.Frontend) string {
+	c := datapath.DiffFrontends(before, now)
 	switch {
 	case len(c.Put) > 0:
 		return fmt.Sprintf("%s now sends %s to %s", node, c.Put[0].Addr, backendsText(c.Put[0].Backends))
@@ -82,18 +82,18 @@ func backendsText(bs []datapath.Backend) string {
 	return text
 }
 
-// compare describes what is wrong with a node's frontends, given those it held before; "" if
+// compare describes what is wrong with a node's frontends, given those it had before; "" if
 // nothing.
-type compare func(node string, held, holds []datapath.Frontend) string
+type compare func(node string, before, now []datapath.Frontend) string
 
 // differences compares the nodes' maps with a snapshot and returns one text per node that differs.
 func (m kernelMaps) differences(was snapshot, with compare) []string {
 	var out []string
-	for node, held := range was {
+	for node, before := range was {
 		fs, err := m.read(node)
 		if err != nil {
 			out = append(out, err.Error())
-		} else if d := with(node, held, fs); d != "" {
+		} else if d := with(node, before, fs); d != "" {
 			out = append(out, d)
 		}
 	}
@@ -114,10 +114,10 @@ func withdrawal(t lab.Topology, cut string) compare {
 		}
 		return ""
 	}
-	return func(node string, held, now []datapath.Frontend) string {
+	return func(node string, before, now []datapath.Frontend) string {
 		place := slices.IndexFunc(t.Nodes(), func(n lab.Node) bool { return n.Name == node })
 		inCut := t.Nodes()[place].Cluster == cut
-		for _, f := range held {
+		for _, f := range before {
 			i := slices.IndexFunc(now, func(g datapath.Frontend) bool { return g.Addr == f.Addr })
 			if i < 0 || len(now[i].Backends) == 0 {
 				return fmt.Sprintf("%s lost all of %s", node, f.Addr)
@@ -174,8 +174,8 @@ func (m kernelMaps) when(ctx context.Context, nodes []lab.Node, limit time.Durat
 	return last, g.Wait()
 }
 
-// guard checks that maps do not change.
-type guard struct {
+// mapWatch checks that maps do not change.
+type mapWatch struct {
 	stop  context.CancelFunc
 	done  chan struct{}
 	fault map[string]bool
@@ -183,10 +183,10 @@ type guard struct {
 	reads int
 }
 
-// guard compares the maps with a snapshot every 100 ms, until end is called.
-func (m kernelMaps) guard(ctx context.Context, was snapshot, with compare) *guard {
+// watch compares the maps with a snapshot every 100 ms, until end is called.
+func (m kernelMaps) watch(ctx context.Context, was snapshot, with compare) *mapWatch {
 	ctx, stop := context.WithCancel(ctx)
-	g := &guard{stop: stop, done: make(chan struct{}), fault: map[string]bool{}}
+	g := &mapWatch{stop: stop, done: make(chan struct{}), fault: map[string]bool{}}
 	begun := time.Now()
 	go func() {
 		defer close(g.done)
@@ -206,8 +206,8 @@ func (m kernelMaps) guard(ctx context.Context, was snapshot, with compare) *guar
 	return g
 }
 
-// end stops the guard and returns the changes that it saw.
-func (g *guard) end() []string {
+// end stops the watch and returns the changes that it saw.
+func (g *mapWatch) end() []string {
 	g.stop()
 	<-g.done
 	return g.order

@@ -122,8 +122,8 @@ func (p *printer) total(r *Result) {
 	if !r.OK {
 		mark = "✗"
 	}
-	held, all := r.expectations()
-	facts := append([]string{fmt.Sprintf("%d of %d expectations held", held, all)}, r.shortfalls()...)
+	met, all := r.expectations()
+	facts := append([]string{fmt.Sprintf("%d of %d expectations held", met, all)}, r.shortfalls()...)
 	facts = append(facts, r.callsText(), fmt.Sprintf("%d clusters × %d nodes", r.Clusters, r.Nodes),
 		"WireGuard "+r.WireGuard, "Linux "+r.Kernel, fmt.Sprintf("%.0fs", r.Seconds))
 	lines := append([]string{""}, r.story()...)

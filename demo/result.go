@@ -243,12 +243,12 @@ func (r *Result) total() {
 	r.OK = r.OK && r.Failures == 0
 }
 
-func (r *Result) expectations() (held, all int) {
+func (r *Result) expectations() (met, all int) {
 	for _, s := range r.Steps {
 		all += len(s.Checks)
-		held += len(s.Checks) - s.failed()
+		met += len(s.Checks) - s.failed()
 	}
-	return held, all
+	return met, all
 }
 
 func millis(d time.Duration) float64 { return math.Round(float64(d.Microseconds())/100) / 10 }

@@ -100,8 +100,8 @@ func TestTotal(t *testing.T) {
 	}
 	r := Result{Steps: []*Step{good, bad}}
 	r.total()
-	if held, all := r.expectations(); r.Requests != 15 || held != 2 || all != 3 {
-		t.Errorf("requests %d, %d of %d held; want 15, 2 of 3", r.Requests, held, all)
+	if met, all := r.expectations(); r.Requests != 15 || met != 2 || all != 3 {
+		t.Errorf("requests %d, %d of %d held; want 15, 2 of 3", r.Requests, met, all)
 	}
 }
 
@@ -244,13 +244,13 @@ func frontend(addr string, backends ...string) datapath.Frontend {
 func TestWithdrawal(t *testing.T) {
 	// us-west (10.2) is cut off from us-east (10.1) and eu-central (10.3).
 	with := withdrawal(lab.New(lab.Size{Clusters: 3, Nodes: 2}), "us-west")
-	held := []datapath.Frontend{frontend("241.0.0.1:80", "10.1.1.10", "10.2.1.10", "10.2.2.10", "10.3.1.10")}
+	before := []datapath.Frontend{frontend("241.0.0.1:80", "10.1.1.10", "10.2.1.10", "10.2.2.10", "10.3.1.10")}
 	for _, c := range []struct {
 		name, node string
 		now        []datapath.Frontend
 		want       string
 	}{
-		{"unchanged", "us-west-1", held, ""},
+		{"unchanged", "us-west-1", before, ""},
 		{"what is beyond the cut goes", "us-west-1", []datapath.Frontend{frontend("241.0.0.1:80", "10.2.1.10", "10.2.2.10")}, ""},
 		{"what is on this side goes", "us-west-1", []datapath.Frontend{frontend("241.0.0.1:80", "10.1.1.10", "10.2.1.10", "10.3.1.10")}, "withdrew 10.2.2.10:80"},
 		{"the other side keeps its own", "us-east-1", []datapath.Frontend{frontend("241.0.0.1:80", "10.1.1.10", "10.3.1.10")}, ""},
@@ -258,7 +258,7 @@ func TestWithdrawal(t *testing.T) {
 		{"emptied", "us-east-1", []datapath.Frontend{frontend("241.0.0.1:80")}, "lost all"},
 		{"gone", "us-east-1", nil, "lost all"},
 	} {
-		if got := with(c.node, held, c.now); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+		if got := with(c.node, before, c.now); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -266,19 +266,19 @@ func TestWithdrawal(t *testing.T) {
 
 func TestDifference(t *testing.T) {
 	a, b := frontend("241.0.0.1:80", "10.1.1.10"), frontend("241.0.0.2:80", "10.3.1.30", "10.3.2.30")
-	held := []datapath.Frontend{a, b}
+	before := []datapath.Frontend{a, b}
 	for _, c := range []struct {
 		name string
 		now  []datapath.Frontend
 		want string
 	}{
-		{"equal", held, ""},
+		{"equal", before, ""},
 		{"a backend left", []datapath.Frontend{a, frontend("241.0.0.2:80", "10.3.1.30")}, "n now sends 241.0.0.2:80/TCP to 10.3.1.30:80"},
 		{"emptied", []datapath.Frontend{a, frontend("241.0.0.2:80")}, "n now sends 241.0.0.2:80/TCP to no backend"},
 		{"lost", []datapath.Frontend{a}, "n lost 241.0.0.2:80/TCP"},
-		{"new", append(held, frontend("241.0.0.3:80", "10.1.1.1")), "n now sends 241.0.0.3:80/TCP to 10.1.1.1:80"},
+		{"new", append(before, frontend("241.0.0.3:80", "10.1.1.1")), "n now sends 241.0.0.3:80/TCP to 10.1.1.1:80"},
 	} {
-		if got := difference("n", held, c.now); got != c.want {
+		if got := difference("n", before, c.now); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

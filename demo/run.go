@@ -64,9 +64,9 @@ func run(cmd *cobra.Command, o options, play func(*scenario, context.Context) er
 		return err
 	}
 	if !res.OK {
-		held, all := res.expectations()
+		met, all := res.expectations()
 		return fmt.Errorf("%d of %d expectations did not hold; see the daemons' logs in %s (remove them with `strait demo down`)",
-			all-held, all, o.dir)
+			all-met, all, o.dir)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Re
 		}
 		out.progress("removing everything")
 		down := l.TearDown
-		if !allHeld(res) || err != nil {
+		if !allMet(res) || err != nil {
 			down = l.TearDownKeepLogs
 		}
 		if ctx.Err() != nil {
@@ -107,9 +107,9 @@ func playInLab(ctx context.Context, o options, b binaries, out *printer, res *Re
 	return play(ctx, newScenario(cs, out, res))
 }
 
-func allHeld(res *Result) bool {
-	held, all := res.expectations()
-	return held == all
+func allMet(res *Result) bool {
+	met, all := res.expectations()
+	return met == all
 }
 
 func newPrinter(cmd *cobra.Command) *printer {

@@ -149,8 +149,8 @@ func (s *scenario) doBackendDown(ctx context.Context, st *Step, n lab.Node) erro
 	if err := sleep(ctx, 300*time.Millisecond); err != nil {
 		return err
 	}
-	guard := s.maps.guard(ctx, s.whole, difference)
-	defer guard.end()
+	watch := s.maps.watch(ctx, s.whole, difference)
+	defer watch.end()
 	down := time.Now()
 	if err := s.killDaemon(n.Name); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *scenario) doBackendDown(ctx context.Context, st *Step, n lab.Node) erro
 	if err := sleep(ctx, downFor); err != nil {
 		return err
 	}
-	st.expectNone("no map changed while the daemon was down", guard.end())
+	st.expectNone("no map changed while the daemon was down", watch.end())
 	hits := 0
 	for _, run := range st.runs {
 		for _, c := range run.Calls() {

@@ -54,8 +54,8 @@ func (s *scenario) doPartition(ctx context.Context, st *Step, restart func() err
 	if err := sleep(ctx, 300*time.Millisecond); err != nil {
 		return err
 	}
-	guard := s.maps.guard(ctx, s.whole, withdrawal(s.Topology, s.cut.Name))
-	defer guard.end()
+	watch := s.maps.watch(ctx, s.whole, withdrawal(s.Topology, s.cut.Name))
+	defer watch.end()
 	cut := time.Now()
 	if err := s.Cut(s.cut); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *scenario) doPartition(ctx context.Context, st *Step, restart func() err
 	if err := sleep(ctx, cutFor); err != nil {
 		return err
 	}
-	st.expectNone("no map lost a reachable backend or a Service's last one in the "+cutFor.String()+" cut", guard.end())
+	st.expectNone("no map lost a reachable backend or a Service's last one in the "+cutFor.String()+" cut", watch.end())
 	st.expectSome("calls were answered during the cut", between(st, cut, time.Now()))
 	if err := restart(); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (s *scenario) doRestartInCut(ctx context.Context, st *Step) error {
 			return err
 		}
 	}
-	guard := s.maps.guard(ctx, s.whole, withdrawal(s.Topology, s.cut.Name))
-	defer guard.end()
+	watch := s.maps.watch(ctx, s.whole, withdrawal(s.Topology, s.cut.Name))
+	defer watch.end()
 	err := s.restartAll(ctx, s.cut.Nodes)
 	st.expectNoError("every restarted daemon is ready again", err)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *scenario) doRestartInCut(ctx context.Context, st *Step) error {
 	if err := sleep(ctx, 2*time.Second); err != nil {
 		return err
 	}
-	st.expectNone("no map lost a reachable backend or a Service's last one by the restart", guard.end())
+	st.expectNone("no map lost a reachable backend or a Service's last one by the restart", watch.end())
 	if len(s.cut.Nodes) < 2 {
 		s.out.note("skipping the local change of step 6: without its only pod the cluster has no backend that it can reach; use --nodes 2")
 		return nil
@@ -203,20 +203,20 @@ func (s *scenario) changeInCut(ctx context.Context, st *Step) error {
 func (s *scenario) withdrawnBesides(addr netip.Addr) []string {
 	with := withdrawal(s.Topology, s.cut.Name)
 	var out []string
-	for node, held := range s.whole {
+	for node, before := range s.whole {
 		fs, err := s.maps.read(node)
 		if err != nil {
 			out = append(out, err.Error())
 			continue
 		}
-		held = slices.DeleteFunc(slices.Clone(held), func(f datapath.Frontend) bool {
+		before = slices.DeleteFunc(slices.Clone(before), func(f datapath.Frontend) bool {
 			if !holds([]datapath.Frontend{f}, addr) {
 				return false
 			}
 			fs = slices.DeleteFunc(fs, func(g datapath.Frontend) bool { return g.Addr == f.Addr && len(g.Backends) > 0 })
 			return true
 		})
-		if d := with(node, held, fs); d != "" {
+		if d := with(node, before, fs); d != "" {
 			out = append(out, d)
 		}
 	}

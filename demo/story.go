@@ -16,7 +16,7 @@ const (
 
 // The states of a step.
 const (
-	stepHeld        = "held"
+	stepPassed      = "passed"
 	stepFailed      = "failed"
 	stepInterrupted = "interrupted"
 	stepMissing     = "not run"
@@ -32,15 +32,15 @@ func (r *Result) step(number int) (*Step, string) {
 		case s.failed() > 0:
 			return s, stepFailed
 		default:
-			return s, stepHeld
+			return s, stepPassed
 		}
 	}
 	return nil, stepMissing
 }
 
-// held returns a step that ran to its end with all its expectations held, otherwise nil.
-func (r *Result) held(number int) *Step {
-	if s, state := r.step(number); state == stepHeld {
+// passed returns a step that ran to its end with all its expectations held, otherwise nil.
+func (r *Result) passed(number int) *Step {
+	if s, state := r.step(number); state == stepPassed {
 		return s
 	}
 	return nil
@@ -50,16 +50,16 @@ func (r *Result) held(number int) *Step {
 // held.
 func (r *Result) story() []string {
 	var lines []string
-	if r.held(1) != nil {
+	if r.passed(1) != nil {
 		lines = append(lines, fmt.Sprintf("One name and one address (%s) answered in %d clusters, each caller from its own cluster.",
 			r.ClusterSetIP, r.Clusters))
 	}
 	var failovers []string
-	if s := r.held(2); s != nil && s.FailoverMS != nil {
+	if s := r.passed(2); s != nil && s.FailoverMS != nil {
 		failovers = append(failovers, fmt.Sprintf("When a cluster's pods left, another cluster answered after %s (target %s).",
 			withUnit(*s.FailoverMS), podsGoneTarget))
 	}
-	if s := r.held(4); s != nil && s.FailoverMS != nil {
+	if s := r.passed(4); s != nil && s.FailoverMS != nil {
 		failovers = append(failovers, fmt.Sprintf("When a machine died, others answered after %s (target %s).",
 			withUnit(*s.FailoverMS), nodeDeathTarget))
 	}
@@ -68,11 +68,11 @@ func (r *Result) story() []string {
 	}
 	calls := 0
 	var when []string
-	if s := r.held(5); s != nil {
+	if s := r.passed(5); s != nil {
 		calls += s.Requests
 		when = append(when, "while a cluster was cut off")
 	}
-	inCut, client, backend := r.held(6), r.held(7), r.held(8)
+	inCut, client, backend := r.passed(6), r.passed(7), r.passed(8)
 	if inCut != nil && client != nil && backend != nil {
 		calls += inCut.Requests + client.Requests + backend.Requests
 		when = append(when, fmt.Sprintf("when %d daemons were killed", r.Nodes+2)) // all of a cluster, then two
