@@ -160,10 +160,10 @@ func (c *ruleCluster) write(v mirrorer.View, now time.Time) {
 	have.Taken = c.taken
 	plan := mirror.Wanted(ruleSet, v.Policies, v.Clusters, have)
 	skipped := plan.Skipped
-	var held written.Held
+	var uncreated written.Uncreated
 	for _, o := range c.retired.Due(mirror.Diff(ruleSet, plan, have, v.Unknown), now) {
 		switch {
-		case held.Back(o):
+		case uncreated.Blocks(o):
 			continue
 		case o.Kind == written.Namespace:
 			c.namespaces[o.Object.GetName()] = true
@@ -174,13 +174,13 @@ func (c *ruleCluster) write(v mirrorer.View, now time.Time) {
 		case o.Verb == written.Delete:
 			delete(c.services, o.Service().Namespace+"/"+o.Service().Name)
 		case o.Verb == written.Create && c.refuses == o.Service().Namespace+"/"+o.Service().Name:
-			held.Failed(o)
+			uncreated.Failed(o)
 			continue
 		case o.Verb == written.Create && c.services[o.Service().Namespace+"/"+o.Service().Name] != nil:
 			skipped = append(skipped, mirror.Skipped{
 				Policy: o.Service().Labels[mirror.LabelPolicy], Source: o.Service().Annotations[mirror.AnnotationFrom], Reason: policy.TargetExists,
 			})
-			held.Failed(o)
+			uncreated.Failed(o)
 			c.taken = map[string]bool{o.Service().Namespace + "/" + o.Service().Name: true}
 			continue
 		default:

@@ -158,14 +158,14 @@ func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, 
 			r.tell(func() { r.cfg.Skipped(s.id, skip) })
 		}
 	}
-	var held written.Held
+	var uncreated written.Uncreated
 	for _, o := range ops {
-		if held.Back(o) {
+		if uncreated.Blocks(o) {
 			continue
 		}
 		if !r.cfg.DryRun {
 			if err := s.do(ctx, o); err != nil {
-				held.Failed(o)
+				uncreated.Failed(o)
 				if ctx.Err() != nil || write.Outdated(err) && s.shared != nil {
 					continue // the next pass sees what is there
 				}

@@ -114,14 +114,14 @@ func (p *Passes[V]) Pass(ctx context.Context, view func() V, there []metav1.Obje
 // reports what has been made. After a failure the next pass would begin with the same, so this one goes
 // on.
 func (p *Passes[V]) carryOut(ctx context.Context, view V, ops []written.Op) {
-	var held written.Held
+	var uncreated written.Uncreated
 	start, failing := time.Now(), false
 	for _, o := range ops {
 		if !failing && time.Since(start) > stint {
 			p.changed.Poke()
 			return
 		}
-		if held.Back(o) {
+		if uncreated.Blocks(o) {
 			continue
 		}
 		_, err := p.Do(ctx, o)
@@ -130,7 +130,7 @@ func (p *Passes[V]) carryOut(ctx context.Context, view V, ops []written.Op) {
 		}
 		if err != nil {
 			failing = true
-			held.Failed(o)
+			uncreated.Failed(o)
 		}
 		p.work.Wrote(ctx, o, err)
 	}

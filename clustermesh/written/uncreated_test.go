@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestHeld: a Service that cannot be created keeps its EndpointSlices from being written, and not those
+// TestUncreated: a Service that cannot be created keeps its EndpointSlices from being written, and not those
 // of others, nor from being deleted.
-func TestHeld(t *testing.T) {
+func TestUncreated(t *testing.T) {
 	service := func(name string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	}
@@ -19,13 +19,13 @@ func TestHeld(t *testing.T) {
 			Namespace: "shop", Name: of + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: of},
 		}}}
 	}
-	var h Held
-	if h.Back(slice(Create, "cart")) {
+	var u Uncreated
+	if u.Blocks(slice(Create, "cart")) {
 		t.Error("nothing has failed")
 	}
-	h.Failed(Op{Verb: Update, Kind: Service, Object: service("pay")})
-	h.Failed(slice(Create, "pay"))
-	h.Failed(Op{Verb: Create, Kind: Service, Object: service("cart")})
+	u.Failed(Op{Verb: Update, Kind: Service, Object: service("pay")})
+	u.Failed(slice(Create, "pay"))
+	u.Failed(Op{Verb: Create, Kind: Service, Object: service("cart")})
 	for _, c := range []struct {
 		op   Op
 		want bool
@@ -33,7 +33,7 @@ func TestHeld(t *testing.T) {
 		{slice(Create, "cart"), true}, {slice(Update, "cart"), true}, {slice(Delete, "cart"), false},
 		{slice(Create, "pay"), false}, {Op{Verb: Create, Kind: Service, Object: service("cart")}, false}, {Op{Verb: Create, Kind: Namespace, Object: &corev1.Namespace{}}, false},
 	} {
-		if h.Back(c.op) != c.want {
+		if u.Blocks(c.op) != c.want {
 			t.Errorf("%v: left out %v", c.op, !c.want)
 		}
 	}
