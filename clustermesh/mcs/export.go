@@ -77,21 +77,21 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 		judged.Status, judged.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonValid)
 		judged.Message = "The Service can be exported."
 	}
-	told := metav1.Condition{
+	ready := metav1.Condition{
 		Type: string(mcsv1beta1.ServiceExportConditionReady), Status: metav1.ConditionFalse,
 		Reason: string(mcsv1beta1.ServiceExportReasonFailed), Message: "Not exported: " + e.Message,
 	}
 	_, known := d.view.source(d.name)
 	switch {
 	case !e.Exported:
-		return []metav1.Condition{judged, told}
+		return []metav1.Condition{judged, ready}
 	case !known || !slices.Contains(d.imp.Exporters, d.view.Cluster):
-		told.Reason, told.Message = pending, "Not announced to the clusterset yet."
-		return []metav1.Condition{judged, told}
+		ready.Reason, ready.Message = pending, "Not announced to the clusterset yet."
+		return []metav1.Condition{judged, ready}
 	}
-	told.Status, told.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported)
-	told.Message = announced(e)
-	return []metav1.Condition{judged, told, conflictCondition(d.imp.Import)}
+	ready.Status, ready.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported)
+	ready.Message = announced(e)
+	return []metav1.Condition{judged, ready, conflictCondition(d.imp.Import)}
 }
 
 // announced tells the owner of an export what of it the clusterset knows and serves.
@@ -107,10 +107,10 @@ func announced(e clustermesh.ExportStatus) string {
 	return shorten(out, maxMessage)
 }
 
-// ToTell returns the Problems of a service that become Events: those of objects that have no
+// EventProblems returns the Problems of a service that become Events: those of objects that have no
 // conditions, or whose conditions have no room for them. Exports of other API groups are among
 // these objects, unless the API server has conditions for them.
-func (v View) ToTell(s clustermesh.ServiceName, api API) []clustermesh.Problem {
+func (v View) EventProblems(s clustermesh.ServiceName, api API) []clustermesh.Problem {
 	out := v.Problems[s]
 	e, _ := v.export(s)
 	if served, is := api.Foreign[e.Alias]; is && !served.NoStatus {

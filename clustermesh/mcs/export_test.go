@@ -27,12 +27,12 @@ func TestReady_NamesWhatIsLeftOut(t *testing.T) {
 }
 
 // An export of another API group has no conditions of ours: what they would say is told.
-func TestToTell_ConflictOfAnAlias(t *testing.T) {
+func TestEventProblems_ConflictOfAnAlias(t *testing.T) {
 	w := newWorld(t)
 	w.export(serve)
 	agreed, other := viewOf(exportOf("c1", 1)), func(e *clustermesh.Export) { e.AffinitySeconds = 9 }
 	disagreed := viewOf(exportOf("c1", 1), exportOf("c2", 2, other))
-	if ps := disagreed.ToTell(serve, API{}); len(ps) != 0 {
+	if ps := disagreed.EventProblems(serve, API{}); len(ps) != 0 {
 		t.Errorf("of a ServiceExport: %v", ps)
 	}
 	odd := clustermesh.Problem{Object: "Service default/serve", Message: "odd"}
@@ -42,10 +42,10 @@ func TestToTell_ConflictOfAnAlias(t *testing.T) {
 		*v = v.judge(e)
 		v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{serve: {odd}}
 	}
-	if ps := agreed.ToTell(serve, API{}); len(ps) != 1 || ps[0] != odd {
+	if ps := agreed.EventProblems(serve, API{}); len(ps) != 1 || ps[0] != odd {
 		t.Errorf("where all agree: %v", ps)
 	}
-	ps := disagreed.ToTell(serve, API{})
+	ps := disagreed.EventProblems(serve, API{})
 	if len(ps) != 2 || ps[0] != odd || ps[1].Object != "ServiceExport.net.gke.io default/serve" || !strings.Contains(ps[1].Message, "SessionAffinityConflict: Conflicting session affinity") {
 		t.Errorf("where they do not: %v", ps)
 	}

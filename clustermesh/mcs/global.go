@@ -31,7 +31,7 @@ func (d *differ) globalSlices() {
 // globalSets returns a set for each other cluster. A hostname that a pod of this cluster has stays
 // that pod's: web-0.web is a member of this cluster's StatefulSet.
 func (d *differ) globalSets(g Global) []set {
-	byCluster, taken := map[clustermesh.ClusterName][]entry{}, map[string]bool{}
+	byCluster, taken := map[clustermesh.ClusterName][]sliceEndpoint{}, map[string]bool{}
 	for _, e := range g.Endpoints {
 		if e.Cluster == d.view.Cluster {
 			taken[e.Hostname] = true
@@ -46,7 +46,7 @@ func (d *differ) globalSets(g Global) []set {
 		}
 		out := d.endpoint(e)
 		out.Hints = d.hints(Backend{Cluster: e.Cluster, Node: e.Node, Zone: e.Zone}, g.TrafficDistribution)
-		byCluster[e.Cluster] = append(byCluster[e.Cluster], entry{e.Addr, e.Ports, out})
+		byCluster[e.Cluster] = append(byCluster[e.Cluster], sliceEndpoint{e.Addr, e.Ports, out})
 	}
 	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: d.name.Name, UID: types.UID(g.Slices.UID)}}
 	return sets("global/", owner, byCluster, func(c clustermesh.ClusterName) map[string]string {

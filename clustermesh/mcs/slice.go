@@ -20,8 +20,8 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// entry is one address of a slice set, with the ports that it listens on.
-type entry struct {
+// sliceEndpoint is one address of a slice set, with the ports that it listens on.
+type sliceEndpoint struct {
 	addr     netip.Addr
 	ports    []clustermesh.EndpointPort
 	endpoint discoveryv1.Endpoint
@@ -31,18 +31,18 @@ type entry struct {
 type set struct {
 	labels map[string]string
 	// key distinguishes the names of its slices from those of the service's other sets.
-	key     string
-	owner   []metav1.OwnerReference
-	entries []entry
+	key       string
+	owner     []metav1.OwnerReference
+	endpoints []sliceEndpoint
 }
 
 // importSets returns the sets that list all endpoints, one for each exporting cluster. CoreDNS
 // reads them. They never have the label of Kubernetes' own Services, or kube-proxy and gateways
 // would take them for another Service's.
 func (d *differ) importSets() []set {
-	byCluster := map[clustermesh.ClusterName][]entry{}
+	byCluster := map[clustermesh.ClusterName][]sliceEndpoint{}
 	for _, e := range d.imp.Endpoints {
-		byCluster[e.Cluster] = append(byCluster[e.Cluster], entry{e.Addr, e.Ports, d.endpoint(e)})
+		byCluster[e.Cluster] = append(byCluster[e.Cluster], sliceEndpoint{e.Addr, e.Ports, d.endpoint(e)})
 	}
 	return sets("import/", d.ownedByImport(), byCluster, func(c clustermesh.ClusterName) map[string]string {
 		return map[string]string{
@@ -57,10 +57,10 @@ func (d *differ) ownedByImport() []metav1.OwnerReference {
 	return owner(d.have.Import, d.have.API.Imports.Version)
 }
 
-// sets returns a set of each cluster's entries, sorted by cluster.
-func sets(kind string, owner []metav1.OwnerReference, byCluster map[clustermesh.ClusterName][]entry, labels func(clustermesh.ClusterName) map[string]string) (out []set) {
+// sets returns a set of each cluster's endpoints, sorted by cluster.
+func sets(kind string, owner []metav1.OwnerReference, byCluster map[clustermesh.ClusterName][]sliceEndpoint, labels func(clustermesh.ClusterName) map[string]string) (out []set) {
 	for _, c := range slices.Sorted(maps.Keys(byCluster)) {
-		out = append(out, set{labels: labels(c), key: kind + string(c), owner: owner, entries: byCluster[c]})
+		out = append(out, set{labels: labels(c), key: kind + string(c), owner: owner, endpoints: byCluster[c]})
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func (d *differ) endpoint(e clustermesh.ClusterEndpoint) discoveryv1.Endpoint {
 // because its addresses reach no others. There is one set for each cluster, so that the slices of a
 // cluster that is not known can stay as they are.
 func (d *differ) derivedSets(service *corev1.Service) []set {
-	byCluster := map[clustermesh.ClusterName][]entry{}
+	byCluster := map[clustermesh.ClusterName][]sliceEndpoint{}
 	ports, families := service.Spec.Ports, d.serviceFamilies(service)
 	for _, b := range d.imp.Backends {
 		if !slices.Contains(families, corev1.IPFamily(clustermesh.FamilyOf(b.Addr.Addr()))) {
@@ -96,7 +96,7 @@ func (d *differ) derivedSets(service *corev1.Service) []set {
 		}
 		port := clustermesh.EndpointPort{Name: ports[i].Name, Proto: b.Port.Proto, Port: b.Addr.Port()}
 		byCluster[b.Cluster] = append(byCluster[b.Cluster],
-			entry{b.Addr.Addr(), []clustermesh.EndpointPort{port}, d.backend(b, deref(service.Spec.TrafficDistribution))})
+			sliceEndpoint{b.Addr.Addr(), []clustermesh.EndpointPort{port}, d.backend(b, deref(service.Spec.TrafficDistribution))})
 	}
 	return sets("derived/"+service.Name+"/", d.ownedByImport(), byCluster, func(c clustermesh.ClusterName) map[string]string {
 		return map[string]string{
@@ -157,11 +157,11 @@ func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
 		family clustermesh.Family
 		ports  string
 	}
-	groups := map[groupKey]map[netip.Addr]entry{}
-	for _, e := range arrange(s.entries) {
+	groups := map[groupKey]map[netip.Addr]sliceEndpoint{}
+	for _, e := range arrange(s.endpoints) {
 		k := groupKey{clustermesh.FamilyOf(e.addr), fmt.Sprint(e.ports)}
 		if groups[k] == nil {
-			groups[k] = map[netip.Addr]entry{}
+			groups[k] = map[netip.Addr]sliceEndpoint{}
 		}
 		groups[k][e.addr] = e
 	}
@@ -190,10 +190,10 @@ func (d *differ) slicesOf(s set) []*discoveryv1.EndpointSlice {
 }
 
 // arrange makes each listener, an address with a port, appear once. Listeners of one address share
-// an entry if the same is said of them, and no name of a port is twice in it.
-func arrange(entries []entry) (out []entry) {
+// one if they have the same endpoint, and no name of a port is twice in it.
+func arrange(endpoints []sliceEndpoint) (out []sliceEndpoint) {
 	listeners := map[netip.Addr]map[clustermesh.EndpointPort]discoveryv1.Endpoint{}
-	for _, e := range entries {
+	for _, e := range endpoints {
 		at := listeners[e.addr]
 		if at == nil {
 			at = map[clustermesh.EndpointPort]discoveryv1.Endpoint{}
@@ -215,13 +215,13 @@ func arrange(entries []entry) (out []entry) {
 }
 
 // arrangeOne is arrange for one address.
-func arrangeOne(addr netip.Addr, at map[clustermesh.EndpointPort]discoveryv1.Endpoint) (out []entry) {
-	var alike []entry
+func arrangeOne(addr netip.Addr, at map[clustermesh.EndpointPort]discoveryv1.Endpoint) (out []sliceEndpoint) {
+	var alike []sliceEndpoint
 	for _, p := range slices.SortedFunc(maps.Keys(at), comparePorts) {
-		i := slices.IndexFunc(alike, func(e entry) bool { return reflect.DeepEqual(e.endpoint, at[p]) })
+		i := slices.IndexFunc(alike, func(e sliceEndpoint) bool { return reflect.DeepEqual(e.endpoint, at[p]) })
 		if i < 0 {
 			i = len(alike)
-			alike = append(alike, entry{addr: addr, endpoint: at[p]})
+			alike = append(alike, sliceEndpoint{addr: addr, endpoint: at[p]})
 		}
 		if p != (clustermesh.EndpointPort{}) {
 			alike[i].ports = append(alike[i].ports, p)
@@ -229,7 +229,7 @@ func arrangeOne(addr netip.Addr, at map[clustermesh.EndpointPort]discoveryv1.End
 	}
 	for _, e := range alike {
 		for _, ports := range clustermesh.OneOfEachName(e.ports) {
-			out = append(out, entry{addr, ports, e.endpoint})
+			out = append(out, sliceEndpoint{addr, ports, e.endpoint})
 		}
 	}
 	return out

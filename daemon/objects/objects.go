@@ -29,7 +29,7 @@ func View(c mcs.Config, cluster clustermesh.ClusterName, members []clustermesh.C
 			v.Namespaces[ns] = true
 		}
 	}
-	v.Problems = toTell(local.Problems)
+	v.Problems = eventProblems(local.Problems)
 	for _, i := range r.Imports {
 		v.Imports = append(v.Imports, planned{i})
 	}
@@ -107,10 +107,10 @@ func backend(port clustermesh.ServicePort, v locality.Verdict) mcs.Backend {
 	}
 }
 
-// toTell returns the Problems to report as Events, by service: those of Services, of exports and
+// eventProblems returns the Problems to report as Events, by service: those of Services, of exports and
 // imports of other API groups, and of the spec of a ServiceExport. All other Problems of
 // ServiceExports are reported in their conditions.
-func toTell(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
+func eventProblems(ps []clustermesh.Problem) map[clustermesh.ServiceName][]clustermesh.Problem {
 	out := map[clustermesh.ServiceName][]clustermesh.Problem{}
 	for _, p := range ps {
 		kind := p.Ref.Kind

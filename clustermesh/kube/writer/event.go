@@ -22,9 +22,9 @@ import (
 // was an eighth of the heap of a leader that had just made 1,000 imports. It also takes two
 // Problems of one object for the same Event.
 
-// tell makes the Events of an operation that succeeded, or only the warnings among them. They are
+// createEvents makes the Events of an operation that succeeded, or only the warnings among them. They are
 // for people: one that is refused is logged, and not retried.
-func (t *term) tell(ctx context.Context, o written.Op, warnings bool) {
+func (t *term) createEvents(ctx context.Context, o written.Op, warnings bool) {
 	obj, kind := o.Object, t.kindOf(o.Kind)
 	about := corev1.ObjectReference{
 		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind,

@@ -14,9 +14,9 @@ import (
 	"strait.io/strait/clustermesh/written"
 )
 
-// Two leaders overlap for a moment: both see the same export, both write the same conditions, and both tell of them under
+// Two leaders overlap for a moment: both see the same export, both write the same conditions, and both report them under
 // one name, so that the API server has one Event of each.
-func TestOverlappingLeadersTellOnce(t *testing.T) {
+func TestOverlappingLeadersReportOnce(t *testing.T) {
 	b := &bench{t: t, ns: "team", name: name("serve")}
 	export := &mcsv1beta1.ServiceExport{}
 	export.Namespace, export.Name, export.UID = b.ns, "serve", "1"
@@ -40,7 +40,7 @@ func TestOverlappingLeadersTellOnce(t *testing.T) {
 			return http.StatusOK
 		})
 		for _, o := range ops {
-			term.tell(t.Context(), o, false)
+			term.createEvents(t.Context(), o, false)
 		}
 		if slices.Sort(made); len(made) != 2 || made[0] == made[1] { // of Valid and of Ready
 			t.Fatalf("leader %d made %q", leader, made)
@@ -59,10 +59,10 @@ func TestEventsOfOneOfMany(t *testing.T) {
 		return http.StatusOK
 	})
 	o := written.Op{Verb: written.ApplyStatus, Kind: written.ServiceExport, Object: &mcsv1beta1.ServiceExport{}, Events: []written.Event{{Reason: "Exported"}, {Reason: "NoService", Warning: true}}}
-	if term.tell(t.Context(), o, true); made != 1 {
+	if term.createEvents(t.Context(), o, true); made != 1 {
 		t.Errorf("%d Events of one of many, want the warning", made)
 	}
-	if term.tell(t.Context(), o, false); made != 3 {
+	if term.createEvents(t.Context(), o, false); made != 3 {
 		t.Errorf("%d Events more of one alone, want both", made-1)
 	}
 }

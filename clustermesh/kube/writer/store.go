@@ -23,11 +23,11 @@ import (
 // leaves.
 type store struct {
 	mu      sync.Mutex
-	service map[clustermesh.ServiceName]*entry
-	// of holds the entry that each Service and slice belongs to. Labels alone cannot tell: they can
-	// change, and the store does not keep them all. An object that is gone may still be in here,
-	// with an entry that is no longer in service.
-	of map[uid]*entry
+	service map[clustermesh.ServiceName]*serviceObjects
+	// of has the serviceObjects that each Service and slice belongs to. Labels alone are not enough: they
+	// can change, and the store does not keep them all. An object that is gone may still be in here,
+	// with serviceObjects that are no longer in service.
+	of map[uid]*serviceObjects
 	// deleted are objects that we deleted and that the watch has not reported deleted yet: until
 	// then it can still report their last change.
 	deleted map[types.UID]bool
@@ -37,7 +37,7 @@ type store struct {
 
 func newStore() *store {
 	return &store{
-		service: map[clustermesh.ServiceName]*entry{}, of: map[uid]*entry{}, deleted: map[types.UID]bool{}, passed: map[reflect.Type]string{},
+		service: map[clustermesh.ServiceName]*serviceObjects{}, of: map[uid]*serviceObjects{}, deleted: map[types.UID]bool{}, passed: map[reflect.Type]string{},
 	}
 }
 
@@ -135,7 +135,7 @@ func (s *store) take(obj metav1.Object) []clustermesh.ServiceName {
 	}
 	e := s.service[name]
 	if e == nil {
-		e = &entry{name: name}
+		e = &serviceObjects{name: name}
 		s.service[name] = e
 	}
 	later := func(was identity) bool { return newer(obj.GetResourceVersion(), was.version.String()) }

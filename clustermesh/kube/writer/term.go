@@ -76,9 +76,9 @@ func (t *term) run(ctx context.Context) error {
 	if !t.synced(ctx) {
 		return nil
 	}
-	filled, tell := t.begin(), &teller{term: t, told: map[clustermesh.ServiceName][]clustermesh.Problem{}}
+	filled, report := t.begin(), &reporter{term: t, reported: map[clustermesh.ServiceName][]clustermesh.Problem{}}
 	for range workers {
-		wg.Go(func() { t.work(ctx, tell) })
+		wg.Go(func() { t.work(ctx, report) })
 	}
 	wg.Go(func() { t.freeNames(ctx) })
 	for {
@@ -160,13 +160,13 @@ func (t *term) fill(old mcs.View) mcs.View {
 	return now
 }
 
-func (t *term) work(ctx context.Context, tell *teller) {
+func (t *term) work(ctx context.Context, report *reporter) {
 	for {
 		s, stop := t.queue.Get()
 		if stop || ctx.Err() != nil {
 			return
 		}
-		err := errors.Join(t.sync(ctx, s), tell.problems(ctx, s))
+		err := errors.Join(t.sync(ctx, s), report.problems(ctx, s))
 		if err == nil {
 			t.queue.Forget(s)
 		} else if ctx.Err() == nil {
@@ -241,7 +241,7 @@ func (t *term) writeAll(ctx context.Context, ops []written.Op, oneOfMany bool) (
 			return problems, "", write.ErrStopped
 		}
 		if writeErr == nil {
-			t.tell(ctx, o, oneOfMany)
+			t.createEvents(ctx, o, oneOfMany)
 			continue
 		}
 		failed, err = append(failed, o), writeErr

@@ -18,11 +18,11 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// teller reports Problems of Services, exports, and imports without conditions as Events.
-type teller struct {
+// reporter reports Problems of Services, exports, and imports without conditions as Events.
+type reporter struct {
 	*term
-	mu   sync.Mutex
-	told map[clustermesh.ServiceName][]clustermesh.Problem // reported in this term
+	mu       sync.Mutex
+	reported map[clustermesh.ServiceName][]clustermesh.Problem // reported in this term
 }
 
 // resources are the kinds of objects whose Problems become Events, by their names in the Refs of Problems. The
@@ -37,8 +37,8 @@ var resources = map[string]schema.GroupVersionResource{
 
 // problems makes an Event for each new Problem of a service. It returns an error if that should be
 // retried.
-func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error {
-	now := t.latest().ToTell(s, t.known())
+func (t *reporter) problems(ctx context.Context, s clustermesh.ServiceName) error {
+	now := t.latest().EventProblems(s, t.known())
 	read := map[problem.Ref]*unstructured.Unstructured{}
 	for _, p := range t.fresh(s, now) {
 		if !t.Leading() {
@@ -59,8 +59,8 @@ func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if delete(t.told, s); len(now) > 0 {
-		t.told[s] = now
+	if delete(t.reported, s); len(now) > 0 {
+		t.reported[s] = now
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (t *teller) problems(ctx context.Context, s clustermesh.ServiceName) error 
 // object reads the object of a Problem: its UID must be in the Event, because kubectl describe
 // shows the Events with the object's UID. It returns nil if there is no object to attach an Event
 // to.
-func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p clustermesh.Problem) (*unstructured.Unstructured, error) {
+func (t *reporter) object(ctx context.Context, s clustermesh.ServiceName, p clustermesh.Problem) (*unstructured.Unstructured, error) {
 	resource, known := resources[p.Ref.Kind]
 	if !known {
 		return nil, nil
@@ -84,18 +84,18 @@ func (t *teller) object(ctx context.Context, s clustermesh.ServiceName, p cluste
 }
 
 // fresh returns the Problems in now that were not reported yet in this term.
-func (t *teller) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (out []clustermesh.Problem) {
+func (t *reporter) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (out []clustermesh.Problem) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range now {
-		if !slices.Contains(t.told[s], p) {
+		if !slices.Contains(t.reported[s], p) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func (t *teller) event(ctx context.Context, o *unstructured.Unstructured, p clustermesh.Problem) error {
+func (t *reporter) event(ctx context.Context, o *unstructured.Unstructured, p clustermesh.Problem) error {
 	_, err := t.Core.EventsV1().Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
 	switch {
 	// Reported already, perhaps by an earlier leader, or the namespace is going away.

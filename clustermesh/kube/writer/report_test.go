@@ -38,7 +38,7 @@ func TestProblemsOfAServiceBecomeEvents(t *testing.T) {
 	both, begin := []string{"sometimes", "maybe"}, time.Now()
 	w.Submit(b.odd(both))
 	b.notes(service, "sometimes", "maybe")
-	t.Logf("told within %v", time.Since(begin))
+	t.Logf("reported within %v", time.Since(begin))
 
 	// The Service is looked at again for other reasons, and by the next leader.
 	w.Submit(b.odd(both, func(i *mcs.Import) { i.Labels = map[string]string{"a": "b"} }))
@@ -106,7 +106,7 @@ func TestProblemOfAnOldImportBecomesAnEvent(t *testing.T) {
 func TestEventsThatAreRefused(t *testing.T) {
 	var log heard
 	reads, made := 0, []string{}
-	tell := &teller{told: map[clustermesh.ServiceName][]clustermesh.Problem{}, term: answered(t, log.warnings, func(r *http.Request, body string) int {
+	report := &reporter{reported: map[clustermesh.ServiceName][]clustermesh.Problem{}, term: answered(t, log.warnings, func(r *http.Request, body string) int {
 		switch {
 		case r.Method == http.MethodGet:
 			reads++
@@ -120,9 +120,9 @@ func TestEventsThatAreRefused(t *testing.T) {
 		return http.StatusOK
 	})}
 	b := &bench{ns: "team", name: name("serve")}
-	tell.Submit(b.odd([]string{"sometimes", "maybe", "often", "never"}))
+	report.Submit(b.odd([]string{"sometimes", "maybe", "often", "never"}))
 	for range 2 {
-		must(t, tell.problems(t.Context(), b.name))
+		must(t, report.problems(t.Context(), b.name))
 	}
 	if text := log.String(); strings.Count(text, "event refused") != 2 || !strings.Contains(text, "sometimes") || !strings.Contains(text, "maybe") {
 		t.Errorf("logged: %s", text)
@@ -159,7 +159,7 @@ func TestEventsThatFailForAWhile(t *testing.T) {
 		<-ctx.Done()
 		term.queue.ShutDown()
 	}()
-	term.work(ctx, &teller{term: term, told: map[clustermesh.ServiceName][]clustermesh.Problem{}})
+	term.work(ctx, &reporter{term: term, reported: map[clustermesh.ServiceName][]clustermesh.Problem{}})
 	if text := log.String(); tries != 3 || strings.Count(text, "report Service team/serve") != 2 {
 		t.Errorf("%d tries; logged: %s", tries, text)
 	}

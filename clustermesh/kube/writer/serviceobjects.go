@@ -13,8 +13,8 @@ import (
 	"strait.io/strait/clustermesh/mcs"
 )
 
-// entry holds the objects of one service. Services and slices are few, and sorted by name.
-type entry struct {
+// serviceObjects holds the objects of one service. Services and slices are few, and sorted by name.
+type serviceObjects struct {
 	name     clustermesh.ServiceName
 	imp, exp packed                  // empty if there is none
 	foreign  map[reflect.Type]packed // of other API groups, by Go type; nil if there are none
@@ -58,7 +58,7 @@ func (s slice) slice() mcs.Slice {
 }
 
 // of returns the objects of a kind by name. kind is an example object of that kind.
-func (e *entry) of(kind metav1.Object) map[string]identity {
+func (e *serviceObjects) of(kind metav1.Object) map[string]identity {
 	out := map[string]identity{}
 	switch kind.(type) {
 	case *mcsv1beta1.ServiceImport:
@@ -80,7 +80,7 @@ func (e *entry) of(kind metav1.Object) map[string]identity {
 }
 
 // takeForeign stores an object of another API group, unless a later version of it is known.
-func (e *entry) takeForeign(obj metav1.Object, id identity, pack func() packed) {
+func (e *serviceObjects) takeForeign(obj metav1.Object, id identity, pack func() packed) {
 	kind := reflect.TypeOf(obj)
 	if was := e.foreign[kind]; !was.none() && !newer(obj.GetResourceVersion(), was.version.String()) {
 		return
