@@ -7,7 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// TestNamespaceAccepts: what a Namespace says goes before the pins, and holds without them.
+// TestNamespaceAccepts: a Namespace's annotation takes precedence over the pins, and applies without them.
 func TestNamespaceAccepts(t *testing.T) {
 	export := func(ns string) clustermesh.Export {
 		return clustermesh.Export{Service: clustermesh.ServiceName{Namespace: ns, Name: "cart"}}

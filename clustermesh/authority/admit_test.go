@@ -44,11 +44,11 @@ func TestHonestRecordsPassUnchanged(t *testing.T) {
 	}
 }
 
-// TestAdmit changes one thing in an honest record. Only that is left out, and one Problem says why.
+// TestAdmit changes one thing in an honest record. Only that is left out, and one Problem has the reason.
 func TestAdmit(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*clustermesh.Record, *Statement, *Pin)
-		says   string
+		change  func(*clustermesh.Record, *Statement, *Pin)
+		problem string
 	}{
 		"an endpoint of the receiver": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
 			r.Content.Endpoints[0] = endpoint("shop/cart", "10.2.1.7")
@@ -87,8 +87,8 @@ func TestAdmit(t *testing.T) {
 		r, s, p := honest(), statement(), pins()["east"]
 		c.change(&r, &s, &p)
 		got := Admit(self, p, s, r)
-		if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Message, c.says) {
-			t.Errorf("%s: problems %v, want one with %q", name, got.Problems, c.says)
+		if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Message, c.problem) {
+			t.Errorf("%s: problems %v, want one with %q", name, got.Problems, c.problem)
 		}
 		left := len(got.Content.Endpoints) + len(got.Content.Node.Addresses) + len(got.Content.Node.Prefixes)
 		if want := 6; left != want && got.Content.Node.PublicKey == r.Content.Node.PublicKey {
@@ -126,9 +126,9 @@ func TestClusterIPs(t *testing.T) {
 }
 
 // TestNodelessEndpoints: endpoints that name no node are in the pinned pods, or in what the pin lists for
-// them; the machines of a cluster are not among them unless an operator says so.
+// them; the machines of a cluster are not among them unless an operator adds them.
 func TestNodelessEndpoints(t *testing.T) {
-	said := func(addrs ...string) clustermesh.Record {
+	published := func(addrs ...string) clustermesh.Record {
 		r := clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east"}}
 		for _, a := range addrs {
 			e := endpoint("shop/cart", a)
@@ -137,7 +137,7 @@ func TestNodelessEndpoints(t *testing.T) {
 		}
 		return r
 	}
-	r := said("10.1.1.7", "192.0.2.100", "198.51.100.9", "fd00:1:0:1::9", "10.2.1.7")
+	r := published("10.1.1.7", "192.0.2.100", "198.51.100.9", "fd00:1:0:1::9", "10.2.1.7")
 	for what, c := range map[string]struct {
 		endpoints []netip.Prefix
 		want      string
@@ -166,7 +166,7 @@ func TestNodelessEndpoints(t *testing.T) {
 
 // TestSharedInSum: exports, mirrors and global Services are bounded together, and the oldest exports stay.
 func TestSharedInSum(t *testing.T) {
-	said := func(n int) clustermesh.Record {
+	published := func(n int) clustermesh.Record {
 		r := clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east"}}
 		for i := range n {
 			s := clustermesh.ServiceName{Namespace: "shop", Name: fmt.Sprintf("s%05d", i)}
@@ -177,7 +177,7 @@ func TestSharedInSum(t *testing.T) {
 		return r
 	}
 	sum := func(p Pin, n int) (int, clustermesh.Record) {
-		got := Admit(self, p, Statement{}, said(n))
+		got := Admit(self, p, Statement{}, published(n))
 		return len(got.Content.Exports) + len(got.Content.Mirrors) + len(got.Content.Globals), got
 	}
 	p := pins()["east"]
@@ -239,7 +239,7 @@ func TestRegions(t *testing.T) {
 	silent := statement()
 	silent.Locality = clustermesh.Locality{}
 	if got := Admit(self, p, silent, honest()); len(got.Problems) > 0 {
-		t.Errorf("a node that says no region: %v", got.Problems)
+		t.Errorf("a node without a region: %v", got.Problems)
 	}
 	p.Regions = []string{"asia", "eu"}
 	if got := Admit(self, p, statement(), honest()); got.Content.Node.Locality != statement().Locality || got.Content.Endpoints[0].Zone != "eu-1" || len(got.Problems) > 0 {
@@ -274,7 +274,7 @@ func TestNothingOutsideIsAdmitted(t *testing.T) {
 		p.Pods, p.Nodes = rapid.SliceOfN(prefix, 0, 3).Draw(t, "pods"), rapid.SliceOfN(prefix, 0, 2).Draw(t, "nodes")
 		r := honest()
 		r.Content.Node.Prefixes = rapid.SliceOfN(prefix, 0, 4).Draw(t, "prefixes")
-		r.Content.Node.Addresses = rapid.SliceOfN(addr, 0, 4).Draw(t, "said")
+		r.Content.Node.Addresses = rapid.SliceOfN(addr, 0, 4).Draw(t, "addresses")
 		for _, a := range rapid.SliceOfN(addr, 0, 5).Draw(t, "endpoints") {
 			r.Content.Endpoints = append(r.Content.Endpoints, endpoint("shop/cart", a.String()))
 		}

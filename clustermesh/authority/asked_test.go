@@ -12,29 +12,29 @@ import (
 func TestAnnotated(t *testing.T) {
 	asks := Request{Want: Statement{Cluster: "west", Node: "n2", Key: PrivateKey{2}.Public()}}
 	key := asks.Want.Key.Fingerprint()
-	for says, keys := range map[string]map[clustermesh.NodeName]string{
+	for refusal, keys := range map[string]map[clustermesh.NodeName]string{
 		"":                            {"n1": "SHA256:other", "n2": key},
 		"set it to " + key:            {"n1": key},
 		"the machine's key is " + key: {"n2": "SHA256:other"},
 	} {
 		err := Annotated(asks, clustermesh.Local{NodeKeys: keys})
-		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("keys %v: %v, want %q", keys, err, says)
+		if refusal == "" && err != nil || refusal != "" && (err == nil || !strings.Contains(err.Error(), refusal)) {
+			t.Errorf("keys %v: %v, want %q", keys, err, refusal)
 		}
 	}
 }
 
-// TestListed: nothing is stated of a node whose object does not say where it is.
+// TestListed: nothing is stated of a node whose object has no address.
 func TestListed(t *testing.T) {
 	local := clustermesh.Local{Nodes: []clustermesh.Node{{Name: "n2", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}, {Name: "n3"}}}
-	for node, says := range map[clustermesh.NodeName]string{"n2": "", "n3": "no address", "n4": "no Node n4"} {
-		if err := Listed(node, local); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("%s: %v, want %q", node, err, says)
+	for node, refusal := range map[clustermesh.NodeName]string{"n2": "", "n3": "no address", "n4": "no Node n4"} {
+		if err := Listed(node, local); refusal == "" && err != nil || refusal != "" && (err == nil || !strings.Contains(err.Error(), refusal)) {
+			t.Errorf("%s: %v, want %q", node, err, refusal)
 		}
 	}
 }
 
-// TestObjectsOf: what annotations give a node is told apart from what Kubernetes gives it.
+// TestObjectsOf: what annotations give a node is kept apart from what Kubernetes gives it.
 func TestObjectsOf(t *testing.T) {
 	got := ObjectsOf(clustermesh.Local{
 		Nodes: []clustermesh.Node{

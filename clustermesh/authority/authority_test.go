@@ -84,10 +84,10 @@ func TestStatement(t *testing.T) {
 		root   PrivateKey
 		want   error
 	}{
-		"another cluster's root":      {func(*Statement) {}, west, ErrNotSigned},
-		"the node itself":             {func(*Statement) {}, node, ErrNotSigned},
-		"a cluster that nobody knows": {func(s *Statement) { s.Cluster = "north" }, east, ErrNotPinned},
-		"speaking of another cluster": {func(s *Statement) { s.Cluster = "west" }, east, ErrNotSigned},
+		"another cluster's root":       {func(*Statement) {}, west, ErrNotSigned},
+		"the node itself":              {func(*Statement) {}, node, ErrNotSigned},
+		"a cluster that is not pinned": {func(s *Statement) { s.Cluster = "north" }, east, ErrNotPinned},
+		"speaking of another cluster":  {func(s *Statement) { s.Cluster = "west" }, east, ErrNotSigned},
 	} {
 		s := statement()
 		c.change(&s)

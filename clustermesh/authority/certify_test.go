@@ -54,57 +54,57 @@ func TestCertify(t *testing.T) {
 		addresses string
 		prefixes  string
 		want      string
-		says      []string
+		problems  []string
 	}{
 		{what: "its own", node: plain, addresses: "192.0.2.1", prefixes: "10.1.1.0/24 10.1.1.0/25 10.1.3.7/32", want: "192.0.2.1 10.1.1.0/24 10.1.1.0/25 10.1.3.7/32"},
 		{what: "another's pod CIDR, nested, wider, equal, one pod", node: plain, prefixes: "10.1.2.0/24 10.1.2.128/25 10.1.0.0/16 10.1.2.0/23 10.1.2.7/32 fd00:1:0:2::/64 fd00:1:0:2::7/128 fd00:1::/49",
-			says: []string{"10.1.2.0/24", "n2", "with 7 more"}},
+			problems: []string{"10.1.2.0/24", "n2", "with 7 more"}},
 		{what: "the same by annotation", node: with(func(h *Holder) { h.Annotated = prefixes("10.1.2.0/24", "10.1.2.0/25", "10.1.0.0/16") }), prefixes: "10.1.2.0/24 10.1.2.0/25 10.1.0.0/16",
-			says: []string{"STR2320", "node east/n1", "node east/n2, which keeps it"}},
+			problems: []string{"STR2320", "node east/n1", "node east/n2, which keeps it"}},
 		{what: "outside its own pin, and in another's", node: with(func(h *Holder) { h.Annotated = prefixes("8.8.8.0/24", "10.2.1.0/24") }), prefixes: "8.8.8.0/24 10.2.1.0/24",
-			says: []string{"STR2304", "neither in its podCIDRs nor in the pinned pod ranges"}},
+			problems: []string{"STR2304", "neither in its podCIDRs nor in the pinned pod ranges"}},
 		{what: "a pod CIDR outside its pin", node: with(func(h *Holder) { h.PodCIDRs = prefixes("10.7.1.0/24") }), prefixes: "10.7.1.0/24", want: "10.7.1.0/24"},
-		{what: "a pod CIDR in another's pin", node: with(func(h *Holder) { h.PodCIDRs = prefixes("10.2.1.0/24") }), prefixes: "10.2.1.0/24", says: []string{"pinned ranges of cluster west"}},
-		{what: "another's pod CIDR as its own", node: with(func(h *Holder) { h.PodCIDRs = prefixes("10.1.2.0/25") }), prefixes: "10.1.2.0/25", says: []string{"n2"}},
-		{what: "ranges of strait's own", node: plain, prefixes: "241.0.0.0/16 " + clustermesh.TunnelAddr(clustermesh.Origin{Cluster: "east", Node: "n2"}, false).String() + "/32", says: []string{"strait's own"}},
-		{what: "a range that covers another's address", node: with(func(h *Holder) { h.Annotated = prefixes("192.0.2.0/24") }), prefixes: "192.0.2.0/24", says: []string{"192.0.2.0/24"}},
+		{what: "a pod CIDR in another's pin", node: with(func(h *Holder) { h.PodCIDRs = prefixes("10.2.1.0/24") }), prefixes: "10.2.1.0/24", problems: []string{"pinned ranges of cluster west"}},
+		{what: "another's pod CIDR as its own", node: with(func(h *Holder) { h.PodCIDRs = prefixes("10.1.2.0/25") }), prefixes: "10.1.2.0/25", problems: []string{"n2"}},
+		{what: "ranges of strait's own", node: plain, prefixes: "241.0.0.0/16 " + clustermesh.TunnelAddr(clustermesh.Origin{Cluster: "east", Node: "n2"}, false).String() + "/32", problems: []string{"strait's own"}},
+		{what: "a range that covers another's address", node: with(func(h *Holder) { h.Annotated = prefixes("192.0.2.0/24") }), prefixes: "192.0.2.0/24", problems: []string{"192.0.2.0/24"}},
 
 		{what: "annotated, and stated of another first", node: annotatedNode("n1", "10.1.9.0/24"), prefixes: "10.1.9.0/24",
-			others: []Holder{stating(annotatedNode("n0", "10.1.9.0/24"), nil, prefixes("10.1.9.0/24")), annotatedNode("n9", "10.1.9.0/24")}, says: []string{"n0"}},
+			others: []Holder{stating(annotatedNode("n0", "10.1.9.0/24"), nil, prefixes("10.1.9.0/24")), annotatedNode("n9", "10.1.9.0/24")}, problems: []string{"n0"}},
 		{what: "annotated at both, stated first of it", node: stating(annotatedNode("n1", "10.1.9.0/24"), nil, prefixes("10.1.9.0/24")), prefixes: "10.1.9.0/24",
 			others: []Holder{annotatedNode("n0", "10.1.9.0/24")}, want: "10.1.9.0/24"},
 		{what: "annotated, and later another's pod CIDR", node: stating(annotatedNode("n1", "10.1.9.0/25"), nil, prefixes("10.1.9.0/25")), prefixes: "10.1.9.0/25",
-			others: []Holder{{Name: "n9", PodCIDRs: prefixes("10.1.9.0/24")}}, says: []string{"n9"}},
+			others: []Holder{{Name: "n9", PodCIDRs: prefixes("10.1.9.0/24")}}, problems: []string{"n9"}},
 		{what: "its pod CIDR, annotated at another before", node: plain, prefixes: "10.1.1.0/24",
 			others: []Holder{stating(annotatedNode("n0", "10.1.1.0/25"), nil, prefixes("10.1.1.0/25"))}, want: "10.1.1.0/24"},
 		{what: "a network that ignores pod CIDRs", node: stating(annotatedNode("n1", "10.1.9.64/26"), nil, prefixes("10.1.9.64/26")), prefixes: "10.1.9.64/26",
 			others: []Holder{stating(Holder{Name: "n9", PodCIDRs: prefixes("10.1.9.0/24")}, nil, prefixes("10.1.7.0/26"))}, want: "10.1.9.64/26"},
 		{what: "a block of another's in such a network", node: stating(Holder{Name: "n1", PodCIDRs: prefixes("10.1.9.0/24")}, nil, prefixes("10.1.7.0/26")), prefixes: "10.1.9.64/26",
-			others: []Holder{stating(annotatedNode("n9", "10.1.9.64/26"), nil, prefixes("10.1.9.64/26"))}, says: []string{"n9"}},
-		{what: "what another's annotation names", node: plain, prefixes: "10.1.9.7/32", others: []Holder{annotatedNode("n9", "10.1.9.0/24")}, says: []string{"n9"}},
+			others: []Holder{stating(annotatedNode("n9", "10.1.9.64/26"), nil, prefixes("10.1.9.64/26"))}, problems: []string{"n9"}},
+		{what: "what another's annotation names", node: plain, prefixes: "10.1.9.7/32", others: []Holder{annotatedNode("n9", "10.1.9.0/24")}, problems: []string{"n9"}},
 
 		{what: "the entry too", node: with(func(h *Holder) { h.Entry = prefixes("10.96.0.0/16") }), prefixes: "10.96.0.0/16", want: "10.96.0.0/16"},
-		{what: "the entry to one of the entry's", node: with(func(h *Holder) { h.Entry = prefixes("10.96.3.4/32") }), prefixes: "10.96.3.4/32", says: []string{"STR2320", "n2"}},
-		{what: "it is the entry, and wants one by itself", node: with(func(h *Holder) { h.Entry = prefixes("10.96.0.0/16") }), prefixes: "10.96.3.4/32", says: []string{"n2"}},
-		{what: "the same as pods", node: with(func(h *Holder) { h.Annotated = prefixes("10.96.3.4/32") }), prefixes: "10.96.3.4/32", says: []string{"n2"}},
+		{what: "the entry to one of the entry's", node: with(func(h *Holder) { h.Entry = prefixes("10.96.3.4/32") }), prefixes: "10.96.3.4/32", problems: []string{"STR2320", "n2"}},
+		{what: "it is the entry, and wants one by itself", node: with(func(h *Holder) { h.Entry = prefixes("10.96.0.0/16") }), prefixes: "10.96.3.4/32", problems: []string{"n2"}},
+		{what: "the same as pods", node: with(func(h *Holder) { h.Annotated = prefixes("10.96.3.4/32") }), prefixes: "10.96.3.4/32", problems: []string{"n2"}},
 
 		{what: "addresses of another node, of pods, and of no node", node: with(func(h *Holder) {
 			h.Addresses = addrs("192.0.2.1", "192.0.2.2", "10.1.2.200", "10.2.1.7", "203.0.113.9", "fd00:99::2")
-		}), addresses: "192.0.2.1 192.0.2.2 10.1.2.200 10.2.1.7 203.0.113.9 fd00:99::2 ::ffff:192.0.2.2", want: "192.0.2.1", says: []string{"n2"}},
-		{what: "a new node with its address", node: plain, addresses: "192.0.2.1", others: []Holder{{Name: "n9", Addresses: addrs("192.0.2.1")}}, says: []string{"n9"}},
-		{what: "a node that has it, and another says so", node: stating(plain, addrs("192.0.2.1"), nil), addresses: "192.0.2.1", others: []Holder{{Name: "n0", Addresses: addrs("192.0.2.1")}}, want: "192.0.2.1"},
+		}), addresses: "192.0.2.1 192.0.2.2 10.1.2.200 10.2.1.7 203.0.113.9 fd00:99::2 ::ffff:192.0.2.2", want: "192.0.2.1", problems: []string{"n2"}},
+		{what: "a new node with its address", node: plain, addresses: "192.0.2.1", others: []Holder{{Name: "n9", Addresses: addrs("192.0.2.1")}}, problems: []string{"n9"}},
+		{what: "a node that has it, and another has it too", node: stating(plain, addrs("192.0.2.1"), nil), addresses: "192.0.2.1", others: []Holder{{Name: "n0", Addresses: addrs("192.0.2.1")}}, want: "192.0.2.1"},
 		{what: "an address in another's annotated prefix", node: with(func(h *Holder) { h.Addresses = addrs("192.0.2.77") }), addresses: "192.0.2.77",
-			others: []Holder{stating(Holder{Name: "n9"}, nil, prefixes("192.0.2.64/26"))}, says: []string{"n9"}},
-		{what: "the address of another cluster's node", node: with(func(h *Holder) { h.Addresses = addrs("192.0.2.200") }), addresses: "192.0.2.200", says: []string{"node west/n7"}},
-		{what: "an address of another's pods, in a flat network", flat: true, node: with(func(h *Holder) { h.Addresses = addrs("10.1.2.200") }), addresses: "10.1.2.200", says: []string{"n2"}},
+			others: []Holder{stating(Holder{Name: "n9"}, nil, prefixes("192.0.2.64/26"))}, problems: []string{"n9"}},
+		{what: "the address of another cluster's node", node: with(func(h *Holder) { h.Addresses = addrs("192.0.2.200") }), addresses: "192.0.2.200", problems: []string{"node west/n7"}},
+		{what: "an address of another's pods, in a flat network", flat: true, node: with(func(h *Holder) { h.Addresses = addrs("10.1.2.200") }), addresses: "10.1.2.200", problems: []string{"n2"}},
 		{what: "the same, as an earlier version stated it", flat: true, node: stating(with(func(h *Holder) { h.Addresses = addrs("10.1.5.200") }), addrs("10.1.5.200"), nil), addresses: "10.1.5.200",
-			others: []Holder{{Name: "n9", PodCIDRs: prefixes("10.1.5.0/24")}}, says: []string{"n9"}},
+			others: []Holder{{Name: "n9", PodCIDRs: prefixes("10.1.5.0/24")}}, problems: []string{"n9"}},
 		{what: "its own address among pods, in a flat network", flat: true, node: with(func(h *Holder) { h.Addresses = addrs("10.1.4.1") }), addresses: "10.1.4.1", want: "10.1.4.1"},
 		{what: "a range with another's address, in a flat network", flat: true, node: with(func(h *Holder) { h.Annotated = prefixes("10.1.4.0/24") }), prefixes: "10.1.4.0/24",
-			others: []Holder{{Name: "n9", Addresses: addrs("10.1.4.9")}}, says: []string{"10.1.4.9", "n9"}},
+			others: []Holder{{Name: "n9", Addresses: addrs("10.1.4.9")}}, problems: []string{"10.1.4.9", "n9"}},
 		{what: "a pod CIDR that its node's annotation replaces", node: plain, prefixes: "10.1.8.7/32", others: []Holder{annotatedNode("n9", "10.1.9.0/24")}, want: "10.1.8.7/32"},
-		{what: "what its Node does not have", node: plain, addresses: "192.0.2.5", says: []string{"STR2304", "Node object"}},
-		{what: "what an earlier version stated", node: fromBefore, addresses: "192.0.2.1 10.2.1.7", prefixes: "10.1.1.0/24 10.1.2.0/25 10.96.3.4/32", want: "192.0.2.1 10.1.1.0/24", says: []string{"n2"}},
+		{what: "what its Node does not have", node: plain, addresses: "192.0.2.5", problems: []string{"STR2304", "Node object"}},
+		{what: "what an earlier version stated", node: fromBefore, addresses: "192.0.2.1 10.2.1.7", prefixes: "10.1.1.0/24 10.1.2.0/25 10.96.3.4/32", want: "192.0.2.1 10.1.1.0/24", problems: []string{"n2"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			w := wanted()
@@ -129,13 +129,13 @@ func TestCertify(t *testing.T) {
 			for _, p := range left {
 				all += string(p.Code) + ": " + p.String() + "\n"
 			}
-			for _, s := range c.says {
+			for _, s := range c.problems {
 				if !strings.Contains(all, s) {
-					t.Errorf("it says nothing of %s: %s", s, all)
+					t.Errorf("no problem with %s: %s", s, all)
 				}
 			}
-			if len(c.says) == 0 && len(left) > 0 {
-				t.Errorf("honest, and it says %s", all)
+			if len(c.problems) == 0 && len(left) > 0 {
+				t.Errorf("honest, and there are problems: %s", all)
 			}
 			if got.Locality != c.node.Locality || got.Key != node.Public() || got.Age(began.Add(Validity)) != Expired || got.Serial == 0 {
 				t.Errorf("got %+v", got)
@@ -151,7 +151,7 @@ func TestCertifyUnknown(t *testing.T) {
 	h := Holder{Name: "n1", PodCIDRs: prefixes("10.1.1.0/24"), Annotated: prefixes("10.1.1.0/24", "10.1.3.0/24")}
 	for _, pins := range []Pins{nil, {"east": {Cluster: "east"}}} {
 		if got, left := Certify(w, Known{Node: h, Pins: pins}, began); !slices.Equal(got.Prefixes, prefixes("10.1.1.0/24")) || len(left) == 0 {
-			t.Errorf("%v: it states %v and says %v", pins, got.Prefixes, left)
+			t.Errorf("%v: it states %v, with problems %v", pins, got.Prefixes, left)
 		}
 	}
 }

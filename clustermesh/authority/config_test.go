@@ -10,7 +10,7 @@ import (
 // TestConfiguration: a cluster is configured by those that it names and pins, in the namespaces that
 // are open to them. What others say is left out and counted, which is no Problem.
 func TestConfiguration(t *testing.T) {
-	said := func() clustermesh.Record {
+	published := func() clustermesh.Record {
 		r := clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east"}}
 		for _, ns := range []string{"shop", "web-1", "closed", "annotated"} {
 			r.Content.Config = append(r.Content.Config, clustermesh.ConfigObject{
@@ -30,12 +30,12 @@ func TestConfiguration(t *testing.T) {
 		unasked  int
 		problems string
 	}{
-		"named":      {got: Admit(accepting("south", "east"), pins()["east"], Statement{}, said()), want: "shop annotated", problems: "web-1 closed"},
-		"not named":  {got: Admit(accepting("south"), pins()["east"], Statement{}, said()), unasked: 4},
-		"none named": {got: Admit(self, pins()["east"], Statement{}, said()), unasked: 4},
-		"unpinned":   {got: AdmitUnpinned(accepting("east"), said()), unasked: 4},
-		"no accept":  {got: AdmitUnpinned(Self{Cluster: "west", ConfigFrom: []clustermesh.ClusterName{"east"}}, said()), unasked: 4},
-		"its own":    {got: Admit(Self{Cluster: "east"}, pins()["east"], Statement{}, said()), want: "shop web-1 closed annotated"},
+		"named":      {got: Admit(accepting("south", "east"), pins()["east"], Statement{}, published()), want: "shop annotated", problems: "web-1 closed"},
+		"not named":  {got: Admit(accepting("south"), pins()["east"], Statement{}, published()), unasked: 4},
+		"none named": {got: Admit(self, pins()["east"], Statement{}, published()), unasked: 4},
+		"unpinned":   {got: AdmitUnpinned(accepting("east"), published()), unasked: 4},
+		"no accept":  {got: AdmitUnpinned(Self{Cluster: "west", ConfigFrom: []clustermesh.ClusterName{"east"}}, published()), unasked: 4},
+		"its own":    {got: Admit(Self{Cluster: "east"}, pins()["east"], Statement{}, published()), want: "shop web-1 closed annotated"},
 	} {
 		var names, refused []string
 		for _, o := range c.got.Content.Config {
@@ -49,7 +49,7 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%s: %q is in force, %d not asked for, problems of %q; want %q, %d, %q", what, names, c.got.Unasked, refused, c.want, c.unasked, c.problems)
 		}
 	}
-	if r := said(); len(Admit(self, pins()["east"], Statement{}, r).Content.Config) != 0 || len(r.Content.Config) != 4 {
+	if r := published(); len(Admit(self, pins()["east"], Statement{}, r).Content.Config) != 0 || len(r.Content.Config) != 4 {
 		t.Error("the argument changed")
 	}
 }

@@ -34,7 +34,7 @@ func TestGuestsRoundTrip(t *testing.T) {
 }
 
 func TestGuestMistakes(t *testing.T) {
-	for text, says := range map[string]string{
+	for text, mistake := range map[string]string{
 		"peers: [":          "read peers",
 		"peers: [{nam: x}]": "unknown field",
 		"peers: [{name: A b, range: [0.0.0.0/0]}]": "peers[0].name",
@@ -46,8 +46,8 @@ func TestGuestMistakes(t *testing.T) {
 		"peers: [{name: a, publicKey: AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=, range: [10.9.0.2/32], nodes: [a/b]}]": "peers[0].nodes[0]",
 		string(EncodeGuests([]Guest{laptop(), laptop()})):                                                                 "laptop is there twice",
 	} {
-		if got, err := ParseGuests([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, %v, want an error with %q", text, got, err, says)
+		if got, err := ParseGuests([]byte(text)); err == nil || !strings.Contains(err.Error(), mistake) {
+			t.Errorf("%s: %v, %v, want an error with %q", text, got, err, mistake)
 		}
 	}
 }

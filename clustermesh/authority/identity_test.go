@@ -63,7 +63,7 @@ func TestBelieve(t *testing.T) {
 		{"proven, and nothing is known of it", pins(), "east", true, nil, Believed},
 		{"nothing is known of it", pins(), "east", false, nil, Doubted},
 		{"an older daemon", pins(), "east", false, older, Believed},
-		{"somebody else", pins(), "east", false, proves, Impostor},
+		{"another daemon", pins(), "east", false, proves, Impostor},
 	} {
 		if got := c.pins.Believe(clustermesh.Origin{Cluster: c.cluster, Node: "n1"}, c.proven, c.known); got != c.want {
 			t.Errorf("%s: %d, want %d", c.what, got, c.want)
@@ -78,7 +78,7 @@ func TestSignerHasTheKey(t *testing.T) {
 	}
 }
 
-// FuzzProves: whatever a certificate shows, a key proves to be a node's only if the root said so. Half of
+// FuzzProves: whatever a certificate has, a key is proven to be a node's only if the root certified it. Half of
 // the inputs are signed by the root, as a hostile cluster would.
 func FuzzProves(f *testing.F) {
 	f.Add(must(encMode.Marshal(statement())), true)

@@ -21,7 +21,7 @@ func TestPinsAreReadBack(t *testing.T) {
 
 func TestPinsThatAreWrong(t *testing.T) {
 	good := string(pins().Encode())
-	for name, c := range map[string]struct{ from, to, says string }{
+	for name, c := range map[string]struct{ from, to, mistake string }{
 		"no cluster":          {good, "clusters: []", "want at least this cluster's own pin"},
 		"an unknown field":    {"cluster: east", "cluster: east\n  podz: []", "podz"},
 		"twice":               {"cluster: west", "cluster: east", "clusters[1].cluster: east is pinned twice"},
@@ -37,8 +37,8 @@ func TestPinsThatAreWrong(t *testing.T) {
 		if text == good {
 			t.Fatalf("%s: nothing was changed in\n%s", name, good)
 		}
-		if _, err := ParsePins([]byte(text)); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		if _, err := ParsePins([]byte(text)); err == nil || !strings.Contains(err.Error(), c.mistake) {
+			t.Errorf("%s: got %v, want %q", name, err, c.mistake)
 		}
 	}
 }
@@ -55,8 +55,8 @@ func TestOverlap(t *testing.T) {
 		return ps
 	}
 	for name, c := range map[string]struct {
-		pins Pins
-		says string
+		pins    Pins
+		mistake string
 	}{
 		"none":             {pins(), ""},
 		"pods":             {set("west", []string{"10.0.0.0/8"}, nil), "the pods of cluster east have 10.1.0.0/16, and cluster west has 10.0.0.0/8"},
@@ -64,8 +64,8 @@ func TestOverlap(t *testing.T) {
 		"nodes and pods":   {set("west", []string{"192.0.2.0/24"}, nil), "the pods of cluster west have 192.0.2.0/24"},
 		"a common network": {set("west", nil, []string{"192.0.2.0/24"}), ""},
 	} {
-		if err := c.pins.Overlap(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		if err := c.pins.Overlap(); (err == nil) != (c.mistake == "") || err != nil && !strings.Contains(err.Error(), c.mistake) {
+			t.Errorf("%s: got %v, want %q", name, err, c.mistake)
 		}
 	}
 }

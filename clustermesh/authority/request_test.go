@@ -33,7 +33,7 @@ func TestRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := OpenRequest(b, channel); err == nil {
-		t.Error("somebody asks for a statement about a key that he does not have")
+		t.Error("a requester gets a statement about a key that it does not have")
 	}
 	if _, err := OpenRequest(make([]byte, MaxRequest+1), channel); err == nil || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("a request that is too long: %v", err)

@@ -46,9 +46,9 @@ func TestOlder(t *testing.T) {
 		known Statement
 		want  bool
 	}{
-		{"what it said before", signed(root, 2*time.Hour, wide...), narrow, true},
-		{"what is said since", signed(root, 0, wide...), narrow, false},
-		{"the same, said before", signed(root, 2*time.Hour, wide[:1]...), narrow, false},
+		{"what it certified before", signed(root, 2*time.Hour, wide...), narrow, true},
+		{"what is certified since", signed(root, 0, wide...), narrow, false},
+		{"the same, certified before", signed(root, 2*time.Hour, wide[:1]...), narrow, false},
 		{"the same moment", signed(root, time.Hour, wide...), narrow, false},
 		{"another root's", signed(other, 2*time.Hour, wide...), narrow, false},
 		{"nothing is known", signed(root, 2*time.Hour, wide...), Statement{}, false},

@@ -121,25 +121,25 @@ func TestCertifyKey(t *testing.T) {
 	}
 	foreign := Statement{Cluster: "west", Node: "n7", Key: west.Public()}
 	for _, c := range []struct {
-		what   string
-		asks   func(Statement) Statement
-		had    bool
-		other  func(Statement) Statement // what is stated of node n2, and of one of another cluster
-		want   bool
-		proven bool
-		says   string
+		what    string
+		asks    func(Statement) Statement
+		had     bool
+		other   func(Statement) Statement // what is stated of node n2, and of one of another cluster
+		want    bool
+		proven  bool
+		problem string
 	}{
 		{what: "its own, without proof", asks: plain, want: true},
 		{what: "its own, with proof", asks: proven, want: true, proven: true},
 		{what: "no key", asks: func(s Statement) Statement { s.WireGuard = key.Public{}; return s }},
-		{what: "another's, who did not prove it", asks: plain, other: plain, says: "which keeps it"},
-		{what: "another's, who proved it", asks: plain, other: proven, says: "which keeps it"},
-		{what: "another's, with its proof", asks: copied, other: proven, says: "its proof that it has the private key is wrong"},
-		{what: "a key of its own, with a wrong proof", asks: copied, says: "its proof that it has the private key is wrong"},
+		{what: "another's, who did not prove it", asks: plain, other: plain, problem: "which keeps it"},
+		{what: "another's, who proved it", asks: plain, other: proven, problem: "which keeps it"},
+		{what: "another's, with its proof", asks: copied, other: proven, problem: "its proof that it has the private key is wrong"},
+		{what: "a key of its own, with a wrong proof", asks: copied, problem: "its proof that it has the private key is wrong"},
 		{what: "its own, and another did not prove it", asks: proven, other: plain, want: true, proven: true},
 		{what: "of two that have the private key", asks: proven, other: proven, want: true, proven: true},
 		{what: "without proof, and had it", asks: plain, had: true, other: plain, want: true},
-		{what: "without proof, and had it before another proved it", asks: plain, had: true, other: proven, says: "which keeps it"},
+		{what: "without proof, and had it before another proved it", asks: plain, had: true, other: proven, problem: "which keeps it"},
 	} {
 		for _, far := range []bool{false, true} {
 			known := Known{Node: Holder{Name: "n1"}, Others: []Holder{{Name: "n3"}}, Pins: ownPins()}
@@ -159,8 +159,8 @@ func TestCertifyKey(t *testing.T) {
 			if (got.WireGuard == k) != c.want || got.KeyProven != c.proven || (got.Proof != key.Signature{}) != c.proven {
 				t.Errorf("%s (%s): it states %s, proven %t, with proof %x", c.what, by, got.WireGuard, got.KeyProven, got.Proof)
 			}
-			if said := fmt.Sprint(left); c.says == "" && len(left) > 0 || !strings.Contains(said, c.says) || c.says == "which keeps it" && !strings.Contains(said, by) {
-				t.Errorf("%s (%s): it says %s", c.what, by, said)
+			if text := fmt.Sprint(left); c.problem == "" && len(left) > 0 || !strings.Contains(text, c.problem) || c.problem == "which keeps it" && !strings.Contains(text, by) {
+				t.Errorf("%s (%s): problems: %s", c.what, by, text)
 			}
 		}
 	}

@@ -54,15 +54,15 @@ func TestWithdraw(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		have, want []clustermesh.Withdrawal
-		says       Standing
+		standing   Standing
 	}{
 		{"all is right", nil, nil, Standing{Shown: shown(0)}},
-		{"it says too much, and does not ask", nil, list(entry(asked, WithdrawAfter)), Standing{Shown: shown(90 * time.Minute), Exceeds: true}},
-		{"it says too much, and will ask", nil, list(entry(at(15*time.Minute)+1, WithdrawAfter+45*time.Minute)), Standing{Shown: shown(15 * time.Minute), Exceeds: true}},
+		{"it certifies too much, and its node does not ask", nil, list(entry(asked, WithdrawAfter)), Standing{Shown: shown(90 * time.Minute), Exceeds: true}},
+		{"it certifies too much, and its node will ask", nil, list(entry(at(15*time.Minute)+1, WithdrawAfter+45*time.Minute)), Standing{Shown: shown(15 * time.Minute), Exceeds: true}},
 		{"its signer's clock is wrong", nil, nil, Standing{Shown: shown(-time.Hour), Exceeds: true}},
 		{"it lost something before", nil, list(entry(at(day), WithdrawAfter)), Standing{Shown: shown(0), Replaced: at(day)}},
 		{"that is known", list(old), list(old), Standing{Shown: shown(0), Replaced: old.Below}},
-		{"it says too much again", list(old), list(old, entry(asked, WithdrawAfter)), Standing{Shown: shown(90 * time.Minute), Exceeds: true}},
+		{"it certifies too much again", list(old), list(old, entry(asked, WithdrawAfter)), Standing{Shown: shown(90 * time.Minute), Exceeds: true}},
 		{"one at a time", list(old, entry(7, time.Second)), list(old, entry(7, time.Second)), Standing{Shown: shown(90 * time.Minute), Exceeds: true}},
 		{"it has not asked", list(entry(asked, 1)), list(entry(asked, 1)), Standing{Shown: shown(90 * time.Minute), Exceeds: true}},
 		{"it has asked", list(entry(asked, time.Minute)), list(entry(asked, time.Minute)), Standing{Shown: shown(0)}},
@@ -71,7 +71,7 @@ func TestWithdraw(t *testing.T) {
 		{"only the last counts", list(old, entry(asked, -time.Second)), list(entry(asked, -time.Second)), Standing{Shown: shown(0)}},
 	} {
 		before := slices.Clone(c.have)
-		if got := Withdraw(c.have, c.says, now, WithdrawAfter); !slices.Equal(got, c.want) {
+		if got := Withdraw(c.have, c.standing, now, WithdrawAfter); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		if !slices.Equal(before, c.have) {
