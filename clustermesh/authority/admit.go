@@ -12,16 +12,16 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Admit returns the part of a record that its origin may say, and a Problem for each reason why
-// something is left out. Verify must have succeeded for the record. The record's own Problems, which
-// say what could not be used, stay. Admit never changes its arguments.
+// Admit returns the part of a record that its origin may publish, and a Problem for each reason why
+// something is left out. Verify must have succeeded for the record. The record's own Problems, about
+// content that cannot be used, stay. Admit never changes its arguments.
 //
-// What a node says of its place (addresses, prefixes, locality, WireGuard key) must be in its
-// statement, and the statement inside the pin. An endpoint has an address of its origin: one of the
-// node's prefixes, or the node's own; an endpoint that names no node has one in the pinned pods or
-// endpoints. No other cluster has an address of the receiver's, or shares a Service of a namespace that is
-// not accepted, or configures one that does not accept its configuration.
-// The receiver's own cluster is judged by the statements alone.
+// A node's addresses, prefixes, locality and WireGuard key must be in its statement, and the statement
+// inside the pin. An endpoint must have an address of its origin: the node's own, or one in the node's
+// prefixes. An endpoint that names no node must be in the pinned pods or endpoints. No other cluster
+// may have an address of the receiver's, share a Service of a namespace that does not accept it, or
+// configure a cluster that does not accept its configuration. Records of the receiver's own cluster
+// need only match the statements.
 func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Record {
 	a := &admission{self: self, pin: pin, statement: s, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster, quota: pin.Quota.WithDefaults()}
 	if r.Content.Node != nil {
@@ -31,7 +31,7 @@ func Admit(self Self, pin Pin, s Statement, r clustermesh.Record) clustermesh.Re
 }
 
 // AdmitUnpinned is Admit where nothing is pinned: it leaves out what namespaces do not accept, and all
-// configuration, which anybody who has the gossip key could have written.
+// configuration, because any holder of the gossip key could have written it.
 func AdmitUnpinned(self Self, r clustermesh.Record) clustermesh.Record {
 	self.ConfigFrom = nil
 	a := &admission{self: self, pin: Pin{Namespaces: []string{"*"}}, origin: r.Origin, foreign: r.Origin.Cluster != self.Cluster}
@@ -49,7 +49,7 @@ func (a *admission) admit(j record.Judge, r clustermesh.Record) clustermesh.Reco
 	return r
 }
 
-// admission is one call of Admit: what the pin and the statement say. It is a record.Judge.
+// admission is one call of Admit, with the pin and the statement to judge by. It is a record.Judge.
 type admission struct {
 	self      Self
 	pin       Pin
@@ -93,7 +93,7 @@ func (a *admission) found() (out []clustermesh.Problem) {
 }
 
 // Configures reports whether the origin may configure this cluster. If not, that is no Problem: a
-// cluster does not choose who obeys it.
+// cluster does not choose which clusters accept its configuration.
 func (a *admission) Configures() bool {
 	return !a.foreign || slices.Contains(a.self.ConfigFrom, a.origin.Cluster)
 }
@@ -119,15 +119,15 @@ func (a *admission) TooMany(field string, has, most int) {
 		fmt.Sprintf("it has %d %s, and the quota is %d: the last %d", has, field, most, has-most), a.repin())
 }
 
-// NoRule records that a field is left out because no rule says who may write what there.
+// NoRule records that a field is left out because it has no rule.
 func (a *admission) NoRule(field string) {
 	a.refuse("rule "+field, "record "+a.origin.String(), field, "strait has no rule for this field", "report a bug")
 }
 
-// Node returns what a node says about itself, as far as its cluster stated it.
+// Node returns the part of a node's description of itself that its cluster certified.
 func (a *admission) Node(claimed *clustermesh.Node) *clustermesh.Node {
 	n, object := *claimed, "node "+a.origin.String()
-	given := "have its cluster state it anew: a restart of its daemon does"
+	given := "restart straitd on that node, so that its cluster issues a new statement"
 	n.Locality = a.locality(object)
 	if n.PublicKey != a.statement.WireGuard {
 		a.refuse("key", object, "publicKey", "its cluster stated another WireGuard key", given)
@@ -151,7 +151,7 @@ func (a *admission) Node(claimed *clustermesh.Node) *clustermesh.Node {
 	return &n
 }
 
-// locality returns where a node is: as its cluster stated, if that is where the pin allows.
+// locality returns the stated locality of a node, as far as the pin allows it.
 func (a *admission) locality(object string) clustermesh.Locality {
 	l := a.statement.Locality
 	switch {
@@ -176,12 +176,12 @@ func (a *admission) place() clustermesh.Locality {
 	return l
 }
 
-// inRegion reports whether a node of the cluster can be in that region. One that claims nothing can.
+// inRegion reports whether a node of the cluster can be in that region. An empty locality is allowed.
 func (p Pin) inRegion(l clustermesh.Locality) bool {
 	return l == clustermesh.Locality{} || len(p.Regions) == 0 || slices.Contains(p.Regions, l.Region)
 }
 
-// inZone reports whether a node of the cluster can be in that zone. One that claims none can.
+// inZone reports whether a node of the cluster can be in that zone. No zone is allowed.
 func (p Pin) inZone(l clustermesh.Locality) bool {
 	return l.Zone == "" || len(p.Zones) == 0 || slices.Contains(p.Zones, l.Zone)
 }
@@ -218,8 +218,8 @@ func (a *admission) isNotOurs(object func() string, field string, addr netip.Add
 	if i := slices.IndexFunc(a.self.Own, func(p netip.Prefix) bool { return p.Contains(addr) }); i >= 0 {
 		return a.refuse("ours "+field, object(), field, fmt.Sprintf("%s is in %s, which belongs to cluster %s", addr, a.self.Own[i], a.self.Cluster), overlapTry)
 	}
-	// Two nodes that are stated to have one address are for the plan to tell apart: one of them is wrong, and
-	// it must not be able to take the other's tunnel.
+	// If the statements of two nodes have one address, the plan decides: one of them is wrong, and must not
+	// be able to take the other's tunnel.
 	if field != "addresses" && a.self.Machines[addr] {
 		return a.refuse("ours "+field, object(), field, fmt.Sprintf("%s is the address of a machine of cluster %s", addr, a.self.Cluster), overlapTry)
 	}
@@ -239,7 +239,7 @@ func (a *admission) endpoint(e *clustermesh.Endpoint) bool {
 	try := "correct the EndpointSlice: an endpoint has an address of the node that it names"
 	switch {
 	case e.Node != a.origin.Node:
-		return a.refuse("node", object(), "node", fmt.Sprintf("it is on node %q, and %s may not speak for that", e.Node, a.origin), try)
+		return a.refuse("node", object(), "node", fmt.Sprintf("it is on node %q, and %s may not publish endpoints of that node", e.Node, a.origin), try)
 	case e.Node == "":
 		if a.foreign && !contains(a.pin.Pods, e.Addr) && !contains(a.pin.Endpoints, e.Addr) {
 			return a.refuse("nodeless", object(), "addr", fmt.Sprintf("it names no node, and is in none of the pinned pods and endpoints of cluster %s %v", a.origin.Cluster, slices.Concat(a.pin.Pods, a.pin.Endpoints)),
@@ -277,17 +277,17 @@ func (a *admission) clusterIP(s clustermesh.ServiceName, ip netip.Addr) bool {
 	return a.isNotOurs(object, "ips", ip)
 }
 
-// Service reports whether this cluster accepts a Service of the origin's cluster. It is no Problem that
-// a local namespace does not.
+// Service reports whether this cluster accepts a Service of the origin's cluster. A refusal by a local
+// namespace is no Problem.
 func (a *admission) Service(kind string, s clustermesh.ServiceName) bool {
 	matches := func(pattern string) bool { ok, _ := path.Match(pattern, s.Namespace); return ok }
 	if !a.foreign {
 		return true
 	}
-	switch accepted, says := a.self.Accept.From(s.Namespace, a.origin.Cluster); {
+	switch accepted, annotated := a.self.Accept.From(s.Namespace, a.origin.Cluster); {
 	case accepted:
 		return true
-	case says:
+	case annotated:
 		return a.refuse("annotation "+kind, fmt.Sprintf("%s %s of cluster %s", kind, s, a.origin.Cluster), "namespace",
 			fmt.Sprintf("Namespace %s of cluster %s does not accept it", s.Namespace, a.self.Cluster),
 			fmt.Sprintf("to accept it, add %s to annotation %s of the Namespace", a.origin.Cluster, clustermesh.AnnotationAccept))
@@ -325,7 +325,7 @@ func kept[T any](all []T, ok func(T) bool) []T {
 	return record.Kept(all, func(v *T) bool { return ok(*v) })
 }
 
-// endpointOf is how Problems call the Service of an endpoint.
+// endpointOf is what Problems call the Service of an endpoint.
 const endpointOf = "endpoint of Service"
 
 // unpinned is the record.Judge where nothing is pinned: only namespaces limit what others share.

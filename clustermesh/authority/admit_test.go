@@ -62,7 +62,7 @@ func TestAdmit(t *testing.T) {
 		"an endpoint that is metadata": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
 			r.Content.Endpoints[0] = endpoint("shop/cart", "169.254.169.254")
 		}, "cannot be reached"},
-		"an endpoint on another node": {func(r *clustermesh.Record, _ *Statement, _ *Pin) { r.Content.Endpoints[0].Node = "n2" }, `may not speak for that`},
+		"an endpoint on another node": {func(r *clustermesh.Record, _ *Statement, _ *Pin) { r.Content.Endpoints[0].Node = "n2" }, `may not publish endpoints of that node`},
 		"a namespace that is closed": {func(r *clustermesh.Record, _ *Statement, _ *Pin) {
 			r.Content.Endpoints[0].Service.Namespace = "kube-system"
 		}, "accepts namespaces [shop web-*]"},

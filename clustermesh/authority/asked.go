@@ -7,7 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Listed returns an error unless the objects of the cluster say where a node is.
+// Listed returns an error unless the cluster's objects have an address of the node.
 func Listed(node clustermesh.NodeName, local clustermesh.Local) error {
 	i := slices.IndexFunc(local.Nodes, func(n clustermesh.Node) bool { return n.Name == node })
 	switch {
@@ -19,7 +19,7 @@ func Listed(node clustermesh.NodeName, local clustermesh.Local) error {
 	return nil
 }
 
-// ObjectsOf returns what the objects of a cluster say of its nodes.
+// ObjectsOf returns a cluster's nodes as its objects describe them.
 func ObjectsOf(local clustermesh.Local) Objects {
 	out := Objects{All: local.NodesKnown, ClusterIPs: local.ClusterIPs}
 	for _, n := range local.Nodes {
@@ -31,14 +31,14 @@ func ObjectsOf(local clustermesh.Local) Objects {
 	return out
 }
 
-// Annotated finds out which node asks by the annotation of its Node object.
+// Annotated authenticates the requester by the annotation of its Node object.
 func Annotated(r Request, local clustermesh.Local) error {
 	key := r.Want.Key.Fingerprint()
 	switch stated := local.NodeKeys[r.Want.Node]; stated {
 	case key:
 		return nil
 	case "":
-		return fmt.Errorf("no annotation %s of Node %s: if the machine is what it says, set it to %s where the signer reads", clustermesh.AnnotationNodeKey, r.Want.Node, key)
+		return fmt.Errorf("no annotation %s of Node %s: if the machine is the one it claims to be, set it to %s where the signer reads", clustermesh.AnnotationNodeKey, r.Want.Node, key)
 	default:
 		return fmt.Errorf("annotation %s of Node %s is %s where the signer reads, and the machine's key is %s", clustermesh.AnnotationNodeKey, r.Want.Node, stated, key)
 	}

@@ -1,9 +1,9 @@
-// Package authority decides what an origin may say. A cluster has a root key. The root signs a
+// Package authority decides what an origin may publish. A cluster has a root key. The root signs a
 // statement about each of its nodes, and each node signs its own record. A cluster pins the roots of
 // the others, and what it accepts from each.
 //
 // Inputs are pins, signed statements, signed records and the time, all as arguments. Outputs are the
-// part of a record that its origin may say, and Problems about the rest. Pure: it reads no files and
+// part of a record that its origin may publish, and Problems about the rest. Pure: it reads no files and
 // no clock, and it must not know how records travel (packages replica and gossip) or what the plan
 // makes of them.
 package authority
@@ -27,34 +27,34 @@ type Pin struct {
 	Pods  []netip.Prefix `json:"pods,omitempty"`
 	Nodes []netip.Prefix `json:"nodes,omitempty"`
 	// Endpoints contain, besides Pods, the addresses of its endpoints that name no node: machines that
-	// its selectorless Services lead to. Whoever may write EndpointSlices there can lead clients to any
-	// address of them.
+	// its selectorless Services lead to. A user who may write EndpointSlices there can lead clients to
+	// any of these addresses.
 	Endpoints []netip.Prefix `json:"endpoints,omitempty"`
 	// Regions and Zones are those that the cluster's nodes can be in; "" is that of nodes without the
-	// label. Whoever claims to be near draws traffic. An empty list allows all.
+	// label. A node that claims to be near attracts traffic. An empty list allows all.
 	Regions []string `json:"regions,omitempty"`
 	Zones   []string `json:"zones,omitempty"`
 	// Namespaces are patterns of the namespaces whose Services are accepted from it. Empty accepts
 	// none.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Joined is when the cluster became a member; zero if that was not noted. Its older exports count
-	// from then on, so a newcomer takes nothing over.
+	// Joined is when the cluster became a member; zero if unknown. Its older exports are treated as
+	// created then, so that a new member takes over no name.
 	Joined time.Time `json:"joined,omitzero"`
-	// Revoked are fingerprints of keys of its nodes that count no more. In a cluster's own pin, its
-	// leader tells all others.
+	// Revoked are the fingerprints of revoked keys of its nodes. A cluster's leader publishes those in
+	// the cluster's own pin.
 	Revoked []string `json:"revoked,omitempty"`
 	Quota   Quota    `json:"quota,omitzero"`
 }
 
-// Quota bounds what one cluster can make others hold. A zero field has its default.
+// Quota bounds what one cluster can make others store. A zero field has its default.
 type Quota struct {
 	// Nodes is the number of nodes.
 	Nodes int `json:"nodes,omitempty"`
 	// Endpoints is per record.
 	Endpoints int `json:"endpoints,omitempty"`
 	// Exports is how many Services of it become imports with a ClusterSetIP here, and how many headless
-	// ones: Services with ClusterIPs, where they are derived. If it is written, it also bounds exports,
-	// mirrored and global Services in sum.
+	// ones: Services with ClusterIPs, where they are derived. If the pin sets it, it also bounds the sum
+	// of exports, mirrored and global Services.
 	Exports int `json:"exports,omitempty"`
 }
 
@@ -62,8 +62,8 @@ type Quota struct {
 // clusterset together do not fill a range of ClusterIPs, which no quota of a tenant bounds.
 var DefaultQuota = Quota{Nodes: 5_000, Endpoints: 20_000, Exports: 500}
 
-// maxShared bounds the exports, mirrored and global Services of a record in sum, if its cluster's pin
-// does not say Exports: they cost memory.
+// maxShared bounds the sum of a record's exports, mirrored and global Services if the pin of its
+// cluster does not set Exports: they cost memory.
 const maxShared = 20_000
 
 // WithDefaults returns the quota with the defaults for the fields that are zero.
@@ -87,7 +87,7 @@ type Self struct {
 	// Machines are addresses of this cluster's nodes, in a range that it may share with the machines of
 	// other clusters: no endpoint of another cluster has one.
 	Machines map[netip.Addr]bool
-	// Accept goes before the namespaces of pins.
+	// Accept takes precedence over the namespaces of pins.
 	Accept clustermesh.Accept
 	// LocalNamespaces accept nothing, unless they are in Accept.
 	LocalNamespaces clustermesh.LocalNamespaces

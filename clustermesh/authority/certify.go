@@ -10,13 +10,13 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// A node writes much of what its cluster knows of it: its kubelet sets the addresses and the annotations
-// of its Node. So a root states only what Kubernetes or an operator attests, and what no other node has.
-// Where two nodes claim the same, a pod CIDR goes before an annotation, and an annotation before what a
-// node only says; between equals, the node that has it in its statement keeps it. Names decide nothing.
-// A WireGuard key belongs to the node that proves it.
+// A node itself writes much of what its cluster knows of it: its kubelet sets the addresses and the
+// annotations of its Node. So a root certifies only what Kubernetes or an operator attests, and what no
+// other node has. If two nodes claim the same, a pod CIDR takes precedence over an annotation, and an
+// annotation over a node's mere claim. Between equal claims, the node whose statement has it keeps it.
+// Names decide nothing. A WireGuard key belongs to the node that proves it.
 
-// Holder is what a cluster's objects say of one of its nodes, and what was stated of it.
+// Holder is a node as its cluster's objects describe it, with its statement.
 type Holder struct {
 	Name     clustermesh.NodeName
 	Locality clustermesh.Locality
@@ -29,7 +29,7 @@ type Holder struct {
 	Stated Statement
 }
 
-// Objects are what a cluster's objects say of its nodes.
+// Objects describe the nodes of a cluster, as its API server has them.
 type Objects struct {
 	Nodes []Holder
 	// All is true if Nodes lists every node of the cluster.
@@ -38,7 +38,7 @@ type Objects struct {
 	ClusterIPs []netip.Prefix
 }
 
-// Known is what a signer knows when it states something of a node.
+// Known is what a signer bases a node's statement on.
 type Known struct {
 	// Node is the node itself. Others are the other nodes of its cluster.
 	Node   Holder
@@ -54,8 +54,8 @@ type Known struct {
 // maxRefusals bounds the Problems of one statement.
 const maxRefusals = 8
 
-// Certify returns the part of a wanted statement that a cluster can make, valid from now on, and a Problem
-// for each reason to leave something out. Certify never changes its arguments.
+// Certify returns the part of a requested statement that the cluster can sign, valid from now on, and a
+// Problem for each reason to leave something out. Certify never changes its arguments.
 func Certify(want Statement, known Known, now time.Time) (Statement, []clustermesh.Problem) {
 	c := &certifier{Known: known, about: want.Origin()}
 	c.own = known.Pins[want.Cluster]
@@ -105,7 +105,7 @@ func (c *certifier) refused() (out []clustermesh.Problem) {
 	return out
 }
 
-// taken refuses what another node has.
+// taken refuses an address or prefix that another node has.
 func (c *certifier) taken(field string, what fmt.Stringer, how string, by clustermesh.Origin) bool {
 	return c.refuse(refusedPart{
 		code: problem.ClaimContested, field: field, key: by.String(),
@@ -114,7 +114,7 @@ func (c *certifier) taken(field string, what fmt.Stringer, how string, by cluste
 	})
 }
 
-// outside refuses what no node of the cluster can have.
+// outside refuses an address or prefix that no node of the cluster can have.
 func (c *certifier) outside(field string, what fmt.Stringer, why string) bool {
 	return c.refuse(refusedPart{
 		code: problem.OutsideAuthority, field: field, key: "outside",
@@ -161,7 +161,7 @@ func (c *certifier) address(a netip.Addr) bool {
 // stated reports whether the node has an address in its statement.
 func (c *certifier) stated(a netip.Addr) bool { return slices.Contains(c.Node.Stated.Addresses, a) }
 
-// foreign says why an address cannot be a machine's of this cluster.
+// foreign returns why an address cannot be that of a machine of this cluster; empty if it can.
 func (c *certifier) foreign(a netip.Addr) string {
 	switch {
 	case contains(c.own.Nodes, a):
@@ -179,7 +179,7 @@ func (c *certifier) foreign(a netip.Addr) string {
 	return ""
 }
 
-// addressOf says how another node has an address; empty if it does not, or if this one had it first.
+// addressOf describes how another node has an address; empty if it does not, or if this one had it first.
 func (c *certifier) addressOf(o *Holder, a netip.Addr) string {
 	switch {
 	case contains(o.podCIDRs(), a):
@@ -233,8 +233,8 @@ func (c *certifier) inRange(p netip.Prefix) bool {
 	return true
 }
 
-// near returns the other nodes that have anything that overlaps one of the prefixes, or lies in one: a node
-// of 5,000 can have 250 prefixes, and this looks at each only once.
+// near returns the other nodes that have a prefix or address that overlaps one of the prefixes. Each of
+// 5,000 nodes can have 250 prefixes, and near looks at each only once.
 func (c *certifier) near(want []netip.Prefix) (out []int) {
 	s := newSpans(want)
 	for i := range c.Others {
@@ -247,8 +247,8 @@ func (c *certifier) near(want []netip.Prefix) (out []int) {
 	return out
 }
 
-// prefixOf says how another node has a part of a prefix; empty if it does not, or if this node's claim goes
-// before.
+// prefixOf describes how another node has a part of a prefix; empty if it does not, or if this node's claim
+// takes precedence.
 func (c *certifier) prefixOf(o *Holder, p netip.Prefix) string {
 	for _, q := range o.holds() {
 		if q.prefix.Overlaps(p) && c.yields(p, o, q) {
@@ -266,11 +266,11 @@ func (c *certifier) prefixOf(o *Holder, p netip.Prefix) string {
 	return ""
 }
 
-// yields reports whether a prefix that overlaps what another node has is that one's.
+// yields reports whether this node's claim of a prefix yields to an overlapping one of another node.
 func (c *certifier) yields(p netip.Prefix, o *Holder, q hold) bool {
 	mine, had := c.Node.rank(p), covers(c.Node.Stated.Prefixes, p)
 	if q.stated && slices.Contains(o.Entry, q.prefix) && !covers(c.Node.Entry, p) {
-		// This node can have stood by for that range. That gives it no part of it for pods.
+		// This node can have been a standby entry to that range. That gives it no part of it for pods.
 		had = false
 	}
 	if mine == podCIDR && c.Node.elsewhere(p) {
@@ -278,7 +278,7 @@ func (c *certifier) yields(p netip.Prefix, o *Holder, q hold) bool {
 	}
 	switch {
 	case covers(c.Node.Entry, p) && covers(o.Entry, q.prefix):
-		// Several nodes can be the entry to one range. A part of it would take those addresses from the others.
+		// Several nodes can be the entry to one range. A claim of a part would take that part from the others.
 		return q.prefix.Bits() != p.Bits() && (!had || q.stated && q.prefix.Bits() < p.Bits())
 	case mine > q.rank:
 		return q.stated && !had && mine != podCIDR
@@ -294,7 +294,7 @@ func (c *certifier) yields(p netip.Prefix, o *Holder, q hold) bool {
 type rank int
 
 const (
-	said      rank = iota // by the node alone
+	claimed   rank = iota // by the node alone
 	annotated             // by an annotation of its Node, which its kubelet can write too
 	podCIDR               // by Kubernetes
 )
@@ -323,11 +323,11 @@ func (h *Holder) rank(p netip.Prefix) rank {
 	case covers(h.Annotated, p), covers(h.Entry, p):
 		return annotated
 	}
-	return said
+	return claimed
 }
 
-// elsewhere reports whether the node was stated to have its pods in other ranges than this one of its pod
-// CIDRs: the network of such a cluster gives out addresses by itself.
+// elsewhere reports whether the node's statement has its pods in other ranges than this one of its pod
+// CIDRs: the CNI of such a cluster allocates addresses by itself.
 func (h *Holder) elsewhere(p netip.Prefix) bool {
 	return len(h.Stated.Prefixes) > 0 && !covers(h.Stated.Prefixes, p)
 }

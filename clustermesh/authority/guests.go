@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// GuestsFile is where guests are listed, unless a configuration says otherwise.
+// GuestsFile is the default path of the list of guests.
 const GuestsFile = "/etc/strait/peers.yaml"
 
 // Guest is what this cluster accepts from a machine outside every cluster, such as a laptop, that has
@@ -23,11 +23,11 @@ type Guest struct {
 	PublicKey key.Public `json:"publicKey"`
 	// Range contains the addresses that the machine may send from, in the tunnel.
 	Range []netip.Prefix `json:"range"`
-	// Nodes of this cluster accept it. Empty: all that know of it.
+	// Nodes of this cluster accept it. Empty: all that have it in their file.
 	Nodes []clustermesh.NodeName `json:"nodes,omitempty"`
-	// To are addresses that it reaches through a node, besides those of the node's own pods.
+	// To are addresses that it may reach through a node, besides those of the node's own pods.
 	To []netip.Prefix `json:"to,omitempty"`
-	// Endpoint is the machine's outer UDP address; not needed if the machine calls first.
+	// Endpoint is the machine's outer UDP address; not needed if the machine connects first.
 	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
 }
 
@@ -40,9 +40,8 @@ type guestList struct {
 	Peers []Guest `json:"peers"`
 }
 
-// ParseGuests reads what EncodeGuests returned, or what an operator wrote. It returns all mistakes at
-// once, each with the path of its field. A file without peers is not a mistake: it is left when the
-// last one was removed.
+// ParseGuests reads the YAML of EncodeGuests, or of an operator. It returns all mistakes at once, each
+// with the path of its field. A file without peers is not a mistake: removing the last peer leaves one.
 func ParseGuests(text []byte) ([]Guest, error) {
 	var l guestList
 	if err := yaml.UnmarshalStrict(text, &l); err != nil {
@@ -56,7 +55,7 @@ func ParseGuests(text []byte) ([]Guest, error) {
 			errs = append(errs, fmt.Errorf("%s.name: %s is there twice", at, g.Name))
 		}
 		if other, twice := keys[g.PublicKey]; twice && !g.PublicKey.IsZero() {
-			errs = append(errs, fmt.Errorf("%s.publicKey: is that of %s", at, other))
+			errs = append(errs, fmt.Errorf("%s.publicKey: is that of %s too", at, other))
 		}
 		names[g.Name], keys[g.PublicKey] = true, g.Name
 		for _, err := range g.mistakes() {

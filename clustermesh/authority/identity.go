@@ -9,11 +9,11 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// A daemon with a node key uses it as the key of its TLS certificate too, and shows the statement about
-// itself there. TLS 1.3 signs other bytes than records are (RFC 8446 §4.4.3: 64 spaces and a context
-// come first), so a signature of one kind is never one of the other.
+// A daemon with a node key uses it as the key of its TLS certificate too, which carries the statement
+// about the node. TLS 1.3 starts the bytes that it signs with 64 spaces and a context (RFC 8446 §4.4.3),
+// and no record starts so. So a signature of one kind is never valid as the other.
 
-// Signer returns the key in the form that TLS wants.
+// Signer returns the key in the form that crypto/tls needs.
 func (k PrivateKey) Signer() crypto.Signer { return ed25519.NewKeyFromSeed(k[:]) }
 
 // Errors of Proves, besides those of OpenStatement.
@@ -23,8 +23,8 @@ var (
 	ErrNotItsName   = errors.New("its statement is about another node")
 )
 
-// Proves returns an error unless a signed statement says that a key is that of a node. The time does not
-// matter: an expired statement still says who the node was.
+// Proves returns an error unless a signed statement certifies a key for a node. The time does not matter:
+// an expired statement still identifies the node.
 func (ps Pins) Proves(o clustermesh.Origin, key PublicKey, signed []byte) error {
 	if len(signed) == 0 {
 		return ErrShowsNothing
@@ -41,23 +41,23 @@ func (ps Pins) Proves(o clustermesh.Origin, key PublicKey, signed []byte) error 
 	return nil
 }
 
-// Belief is how far a daemon at the other end of a connection is believed to be the node that it claims
-// to be.
+// Belief is how far a daemon at the other end of a connection is trusted to be the node that it claims to
+// be.
 type Belief uint8
 
 const (
-	// Doubted: it may be that node. What it passes on is judged by its seals, as everything is, but it is
-	// no sign that the node is there.
+	// Doubted: it may be that node. The records that it forwards are checked by their seals, as always, but
+	// its connection is no sign that the node is alive.
 	Doubted Belief = iota
-	// Believed: it is that node; or nothing better can be had, because its cluster is not pinned, or its
+	// Believed: it is that node; or no proof can be expected, because its cluster is not pinned, or its
 	// daemon is older than such proofs.
 	Believed
-	// Impostor: it is not that node, whose daemon would have proven it.
+	// Impostor: it is not that node, whose daemon would have proven its identity.
 	Impostor
 )
 
-// Believe decides that of a daemon that claims to be a node. Proven says whether it proved to have the
-// key that its cluster stated; known is what the node's record says of it, nil if there is none.
+// Believe decides whether a daemon is the node that it claims to be. Proven is whether it proved to have
+// the key that the node's cluster certified; known is the node's record, nil if there is none.
 func (ps Pins) Believe(o clustermesh.Origin, proven bool, known *clustermesh.Node) Belief {
 	_, pinned := ps[o.Cluster]
 	switch {

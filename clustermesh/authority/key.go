@@ -33,7 +33,7 @@ func (k PrivateKey) Public() PublicKey {
 	return PublicKey(ed25519.NewKeyFromSeed(k[:]).Public().(ed25519.PublicKey))
 }
 
-// Base64 returns the text for a key file. Nothing else should call it.
+// Base64 returns the text for a key file. Call it only to write such a file.
 func (k PrivateKey) Base64() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
 // String hides the key from logs.
@@ -57,7 +57,7 @@ func (k PublicKey) String() string { return base64.StdEncoding.EncodeToString(k[
 // MarshalText returns the key in base64.
 func (k PublicKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what MarshalText returned.
+// UnmarshalText reads a key in base64.
 func (k *PublicKey) UnmarshalText(text []byte) error {
 	b, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil || len(b) != len(k) {
@@ -73,8 +73,7 @@ func (k PublicKey) Fingerprint() string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// context separates the kinds of things that are signed: a signature of one kind is never valid for
-// another.
+// context separates the kinds of signed messages: a signature of one kind is never valid for another.
 type context string
 
 const (

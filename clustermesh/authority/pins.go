@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Pins are the clusters that this cluster believes, with itself among them.
+// Pins are the clusters that this cluster trusts, itself included.
 type Pins map[clustermesh.ClusterName]Pin
 
 // document is the form of pins in a file. It holds no secret.
@@ -21,8 +21,8 @@ type document struct {
 	Clusters []Pin `json:"clusters"`
 }
 
-// ParsePins reads what Encode returned, or what an operator wrote. It returns all mistakes at once,
-// each with the path of its field.
+// ParsePins reads the YAML of Encode, or of an operator. It returns all mistakes at once, each with the
+// path of its field.
 func ParsePins(text []byte) (Pins, error) {
 	var d document
 	if err := yaml.UnmarshalStrict(text, &d); err != nil {
@@ -117,8 +117,8 @@ func (ps Pins) Overlap() error {
 	return nil
 }
 
-// SharedNodes says for each two clusters whose ranges of nodes overlap where they do. That is right where
-// their machines are in one network, but then each of them could claim addresses of the other's machines.
+// SharedNodes describes the overlaps between the node ranges of clusters. An overlap is right if their
+// machines are in one network, but then each cluster could claim addresses of the other's machines.
 func (ps Pins) SharedNodes() (out []string) {
 	sorted := ps.sorted()
 	for i, a := range sorted {

@@ -7,8 +7,8 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// seal travels beside a record and proves who wrote it: a signature of the record's exact bytes and,
-// for the record of a node, the signed statement about that node.
+// seal is sent with a record and proves who wrote it: a signature of the record's exact bytes and, for
+// the record of a node, the signed statement about that node.
 type seal struct {
 	_         struct{} `cbor:",toarray"`
 	Signature Signature
@@ -25,14 +25,14 @@ func Seal(by PrivateKey, record, statement []byte) []byte {
 var (
 	// ErrUnsealed means that a record came without proof: its writer is older than seals, or has no
 	// statement.
-	ErrUnsealed = errors.New("nobody signed it")
-	// ErrForged means that neither its origin nor anybody who may speak for it signed a record.
+	ErrUnsealed = errors.New("it is not signed")
+	// ErrForged means that a record has the signature of no key that may sign for its origin.
 	ErrForged = errors.New("its origin did not sign it")
 )
 
-// Verify checks who signed the bytes of a record, and returns the statement about its node; for a
-// cluster's record it has only the Root that signed it. A node's own key signs its record, and a
-// pinned root that of its cluster. Open opens a statement, see OpenStatement.
+// Verify checks the signature of a record's bytes, and returns the statement about its node; for a
+// cluster's record, only with the Root that signed it. A node's own key signs its record, and a pinned
+// root that of its cluster. Open opens a statement, see OpenStatement.
 func Verify(pins Pins, o clustermesh.Origin, record, proof []byte, open func([]byte) (Statement, error)) (Statement, error) {
 	pin, pinned := pins[o.Cluster]
 	if !pinned {

@@ -8,17 +8,17 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// A machine without the root asks one that has it, its signer, for the statement about itself. They
-// talk on a channel that both know by the same secret bytes, which nobody else has: the keying
-// material that TLS exports (RFC 5705, RFC 8446 §7.5). Whoever relays between them has two channels,
-// so nothing that was made for one counts on the other.
+// A machine without the root asks one that has it, its signer, for the statement about itself. Both ends
+// identify their channel by secret bytes that only they have: the keying material that TLS exports (RFC
+// 5705, RFC 8446 §7.5). A relay between them has two channels, and a signature for one channel is invalid
+// on the other.
 
 // MaxRequest bounds a request, in bytes.
 const MaxRequest = MaxStatement + 16<<10
 
-// Request is what a node asks to be stated of it.
+// Request asks for a statement about a node.
 type Request struct {
-	// Want is the statement that the node asks for. Its serial and times are not read.
+	// Want is the statement that the node asks for. Its serial and times are ignored.
 	Want Statement `cbor:"1,keyasint"`
 	// Token proves to the API server which node asks; empty where there is no API server.
 	Token string `cbor:"2,keyasint,omitempty"`
@@ -33,7 +33,7 @@ func (r Request) Sign(node PrivateKey, channel []byte) ([]byte, error) {
 	return encMode.Marshal(signed{Bytes: b, Signature: node.sign(aboutRequest, slices.Concat(channel, b))})
 }
 
-// OpenRequest reads what Sign returned, and checks that whoever asks has the key.
+// OpenRequest decodes a signed request, and checks that the requester has the key.
 func OpenRequest(b, channel []byte) (Request, error) {
 	if len(b) > MaxRequest {
 		return Request{}, fmt.Errorf("request has %d bytes, and the limit is %d", len(b), MaxRequest)
@@ -55,7 +55,7 @@ func OpenRequest(b, channel []byte) (Request, error) {
 	return r, nil
 }
 
-// Introduce returns the proof that this end of a channel has the root.
+// Introduce returns a proof that this end of a channel has the root.
 func (k PrivateKey) Introduce(channel []byte) []byte {
 	s := k.sign(aboutSigner, channel)
 	return s[:]
@@ -68,15 +68,15 @@ func (p Pin) Introduced(channel, proof []byte) bool {
 	})
 }
 
-// Answer is what a signer answers: a signed statement, or why there is none.
+// Answer is a signer's reply: a signed statement, or why there is none.
 type Answer struct {
 	Statement []byte `cbor:"1,keyasint,omitempty"`
 	Refused   string `cbor:"2,keyasint,omitempty"`
-	// Left says what the statement lacks of what was asked, and why.
+	// Left reports the parts of the request that the statement lacks, and why.
 	Left []clustermesh.Problem `cbor:"3,keyasint,omitempty"`
 }
 
-// maxRefused bounds what a signer says, in bytes.
+// maxRefused bounds the text of a refusal, in bytes.
 const maxRefused = 1 << 10
 
 // Encode returns the answer's bytes.
@@ -86,8 +86,7 @@ func (a Answer) Encode() []byte {
 	return must(encMode.Marshal(a))
 }
 
-// OpenAnswer reads what Encode returned. The statement must be about the node and the key that were
-// asked for.
+// OpenAnswer decodes an answer. Its statement must be about the requested node and key.
 func OpenAnswer(b []byte, want Statement, pins Pins) (Statement, Answer, error) {
 	if len(b) > MaxRequest {
 		return Statement{}, Answer{}, fmt.Errorf("answer has %d bytes, and the limit is %d", len(b), MaxRequest)

@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// Validity is how long a statement is valid, and Renewal how often it is signed anew.
+// Validity is how long a statement is valid, and Renewal how often it is signed again.
 const (
 	Validity = 24 * time.Hour
 	Renewal  = time.Hour
@@ -22,8 +22,8 @@ const (
 // MaxAddresses is how many addresses a node can have on the underlay.
 const MaxAddresses = 4
 
-// Statement is what a cluster's root says of one of its nodes. Only what it says is believed of the
-// node's place in the network and in the world.
+// Statement certifies a node's place in the network and in the world. Its cluster's root signs it. Other
+// nodes accept no address, prefix, locality or tunnel key of a node that its statement lacks.
 type Statement struct {
 	Cluster clustermesh.ClusterName `cbor:"1,keyasint"`
 	Node    clustermesh.NodeName    `cbor:"2,keyasint"`
@@ -41,12 +41,12 @@ type Statement struct {
 	// NotBefore and NotAfter are Unix seconds.
 	NotBefore int64 `cbor:"9,keyasint"`
 	NotAfter  int64 `cbor:"10,keyasint"`
-	// Proof shows that the node has the private key of WireGuard, see ProveKey; zero if it does not prove that,
-	// as nodes of the version before.
+	// Proof proves that the node has the private key of WireGuard, see ProveKey. It is zero for nodes of
+	// the previous version.
 	Proof key.Signature `cbor:"11,keyasint,omitzero"`
-	// Root signed it. It is not on the wire: OpenStatement finds it out.
+	// Root signed it. It is not on the wire: OpenStatement sets it.
 	Root PublicKey `cbor:"-"`
-	// KeyProven is true if Proof is right. It is not on the wire: OpenStatement and Certify find it out.
+	// KeyProven is true if Proof is valid. It is not on the wire: OpenStatement and Certify set it.
 	KeyProven bool `cbor:"-"`
 }
 
@@ -68,7 +68,7 @@ const MaxStatement = 64 << 10
 
 var encMode = must(cbor.CoreDetEncOptions().EncMode())
 
-// decMode refuses what Sign never makes, and what could take a lot of memory.
+// decMode refuses encodings that Sign never produces, and those that could take a lot of memory.
 var decMode = must(cbor.DecOptions{
 	DupMapKey:        cbor.DupMapKeyEnforcedAPF,
 	MaxNestedLevels:  8,
@@ -98,8 +98,8 @@ func (s Statement) Sign(root PrivateKey) ([]byte, error) {
 	return encMode.Marshal(signed{Bytes: b, Signature: root.sign(aboutNode, b)})
 }
 
-// OpenStatement reads what Sign returned, and checks that the pinned cluster signed it. It does not
-// check the time: an expired statement still says who the node was.
+// OpenStatement decodes a signed statement, and checks that the pinned cluster signed it. It does not
+// check the time: an expired statement still identifies the node.
 func OpenStatement(b []byte, pins Pins) (Statement, error) {
 	if len(b) > MaxStatement {
 		return Statement{}, fmt.Errorf("statement has %d bytes, and the limit is %d", len(b), MaxStatement)
@@ -134,7 +134,7 @@ var (
 	ErrNotSigned = errors.New("no pinned root of its cluster signed it")
 )
 
-// check returns an error unless a root could mean the statement.
+// check returns an error for a statement that no root would sign.
 func (s Statement) check() error {
 	if err := s.checkNode(); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s Statement) checkNode() error {
 	return nil
 }
 
-// Age is where the present is in the life of a statement.
+// Age is the stage of a statement's life.
 type Age int
 
 // The ages, in order. A Late statement should have been renewed. An Early one comes from a clock
@@ -198,13 +198,13 @@ func (s Statement) Age(now time.Time) Age {
 	return Fresh
 }
 
-// Fulfils reports whether the statement is what a node wants to be stated, with the proof of its key.
+// Fulfils reports whether the statement has everything that a node requests, the proof of its key included.
 func (s Statement) Fulfils(want Statement) bool {
 	return s.SaysAs(want) && (s.KeyProven || !want.KeyProven)
 }
 
-// SaysAs reports whether two statements say the same of a node, whenever they were signed. One without the
-// proof of its key says the same: an older signer does not know it.
+// SaysAs reports whether two statements certify the same for a node. It ignores times and the proof of the
+// WireGuard key: an older signer leaves the proof out.
 func (s Statement) SaysAs(t Statement) bool {
 	return s.Origin() == t.Origin() && s.Key == t.Key && s.WireGuard == t.WireGuard && s.Locality == t.Locality &&
 		slices.Equal(s.Addresses, t.Addresses) && slices.Equal(s.Prefixes, t.Prefixes)

@@ -9,11 +9,11 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// WireGuard's public keys are in records that everybody reads. So a node also shows that it has the private
-// key: with that, it signs which node it is. The proof is part of the statement, and whoever reads that can
-// check it. It is worth nothing to another node, nor with another node key.
+// WireGuard's public keys are in records that every node reads. So a node also proves that it has the
+// private key, by signing its name and its node key with it. The proof is part of the statement, so that
+// every reader can check it. It is invalid for another node or another node key.
 
-// provenKey is what a proof signs, besides aboutKey.
+// provenKey is the message of a proof, besides aboutKey.
 type provenKey struct {
 	_         struct{} `cbor:",toarray"`
 	Cluster   clustermesh.ClusterName
@@ -29,7 +29,7 @@ func ProveKey(random io.Reader, o clustermesh.Origin, node PublicKey, k key.Priv
 	return k.Sign(random, provenKey{Cluster: o.Cluster, Node: o.Node, Key: node, WireGuard: k.Public()}.bytes())
 }
 
-// WithProof returns the statement with a proof, and with KeyProven as that deserves.
+// WithProof returns the statement with a proof, and sets KeyProven to whether it is valid.
 func (s Statement) WithProof(p key.Signature) Statement {
 	about := provenKey{Cluster: s.Cluster, Node: s.Node, Key: s.Key, WireGuard: s.WireGuard}
 	s.Proof = p
@@ -37,9 +37,9 @@ func (s Statement) WithProof(p key.Signature) Statement {
 	return s
 }
 
-// wireGuard returns the statement without the WireGuard key that the node cannot have, or that is another
-// node's. A node that proves its key has it, whoever else claims it. Of nodes that do not, as those of the
-// version before, the one that has the key in its statement keeps it.
+// wireGuard returns the statement without a WireGuard key whose proof is wrong, or that is another node's.
+// A node that proves its key gets it, even if others claim it too. Of nodes without a proof, such as those
+// of the previous version, the one whose statement has the key keeps it.
 func (c *certifier) wireGuard(s Statement) Statement {
 	given := s.Proof != (key.Signature{})
 	if s = s.WithProof(s.Proof); s.KeyProven {
@@ -49,7 +49,7 @@ func (c *certifier) wireGuard(s Statement) Statement {
 	case s.WireGuard.IsZero():
 	case given:
 		c.refuseKey(fmt.Sprintf("it claims the WireGuard key %s, and its proof that it has the private key is wrong", s.WireGuard),
-			"restart straitd on that machine; if the problem stays, find out who has the machine")
+			"restart straitd on that machine; if the problem stays, check whether an attacker has the machine")
 		s.WireGuard = key.Public{}
 	case taken:
 		c.refuseKey(fmt.Sprintf("it claims the WireGuard key %s, and that is the key of node %s, which keeps it", s.WireGuard, by),
@@ -64,7 +64,7 @@ func (c *certifier) refuseKey(message, try string) {
 	c.refuse(refusedPart{code: problem.ClaimContested, field: "publicKey", message: message, try: try})
 }
 
-// keyHolder returns which other node has a WireGuard key that this one does not prove.
+// keyHolder returns the other node that has a WireGuard key which this one does not prove.
 func (c *certifier) keyHolder(k key.Public) (by clustermesh.Origin, taken bool) {
 	had := c.Node.Stated.WireGuard == k
 	holds := func(o clustermesh.Origin, s *Statement) {

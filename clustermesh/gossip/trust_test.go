@@ -145,7 +145,7 @@ func TestForgedRecords(t *testing.T) {
 	}
 	de.Publish(placed(east.Self, 1, "5"))
 	eventually(t, "the victim is still believed", func() bool { return dw.said(east.Self) == 5 })
-	if !dw.hasProblem("cluster east", "nobody signed it") || !dw.hasProblem("cluster east", "did not sign it") {
+	if !dw.hasProblem("cluster east", "it is not signed") || !dw.hasProblem("cluster east", "did not sign it") {
 		t.Errorf("nobody is told: %v", dw.Problems())
 	}
 }
