@@ -26,13 +26,13 @@ func TestWithoutServer(t *testing.T) {
 	r := requested()
 	key := map[clustermesh.NodeName]string{r.Want.Node: r.Want.Key.Fingerprint()}
 	nodes := []clustermesh.Node{{Name: r.Want.Node, Addresses: r.Want.Addresses}}
-	for says, local := range map[string]clustermesh.Local{
+	for message, local := range map[string]clustermesh.Local{
 		"":              {Nodes: nodes, NodeKeys: key},
 		"no annotation": {Nodes: nodes},
 		"no Node n2":    {NodeKeys: key},
 	} {
-		if err := s.attest(t.Context(), r, local); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("%v, want %q", err, says)
+		if err := s.attest(t.Context(), r, local); message == "" && err != nil || message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
+			t.Errorf("%v, want %q", err, message)
 		}
 	}
 }

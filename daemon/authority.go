@@ -98,7 +98,7 @@ func loadRoot(path string) (*authority.PrivateKey, error) {
 // authority returns what gossip signs with and whom it believes when it starts; nil if nothing is
 // configured.
 func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, error) {
-	d.trust.everybody = true
+	d.trust.all = true
 	if !d.config.Authority.on() {
 		// Whoever turns it on again begins anew, and loses nobody.
 		if err := os.Remove(d.savedBelief()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -114,13 +114,13 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
 	}
-	d.trust.everybody = d.config.Authority.Believe == belief.All
+	d.trust.all = d.config.Authority.Believe == belief.All
 	if d.config.Authority.later() {
 		saved, _ := os.ReadFile(d.savedBelief()) // none says nothing
-		d.trust.believed = string(saved)
-		said, unreadable := d.files.believe.Now()
-		b, _ := belief.Whom(said, unreadable, d.trust.believed) // what is wrong is reported by believe
-		d.trust.everybody = b == belief.All
+		d.trust.lastBelief = string(saved)
+		text, unreadable := d.files.believe.Now()
+		b, _ := belief.InForce(text, unreadable, d.trust.lastBelief) // what is wrong is reported by followBelief
+		d.trust.all = b == belief.All
 	}
 	text, err := d.files.pins.Source().Now()
 	if err == nil {
@@ -133,14 +133,14 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 		text = string(saved)
 		var failed error
 		switch a.Pins, failed = belief.ParsePins(text, own, d.keys.root); {
-		case failed != nil && d.config.Authority.later() && d.trust.everybody:
+		case failed != nil && d.config.Authority.later() && d.trust.all:
 			a.Pins, a.Lax = nil, true
 			return a, nil // they come later
 		case failed != nil:
 			return nil, fmt.Errorf("authority.pinsFile: %s: %w", d.config.Authority.PinsFile, err)
 		}
 	}
-	a.Lax = d.trust.everybody
+	a.Lax = d.trust.all
 	d.files.pins.Set(text, a.Pins)
 	d.pinned(a.Pins)
 	d.savePins(text)
@@ -152,10 +152,10 @@ func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "p
 
 // trusted is whom this node believes, and what follows from that.
 type trusted struct {
-	// believed is what authority.believeFile said last. Everybody is whether everybody who has the
+	// lastBelief is what authority.believeFile said last. All is whether everybody who has the
 	// gossip key is believed.
-	believed  string
-	everybody bool
+	lastBelief string
+	all        bool
 	// overlap is what is wrong between the pins in force.
 	overlap error
 	members []clustermesh.ClusterName // the pinned clusters, sorted; nil while everybody is believed
@@ -166,8 +166,8 @@ type trusted struct {
 func (d *Daemon) pinned(pins authority.Pins) {
 	t := &d.trust
 	t.overlap, t.members, t.remotes = pins.Overlap(), nil, nil
-	d.kube.within(belief.Nodeless(pins, d.who.Cluster, t.everybody))
-	if t.everybody {
+	d.kube.within(belief.Nodeless(pins, d.who.Cluster, t.all))
+	if t.all {
 		return
 	}
 	t.members = slices.Sorted(maps.Keys(pins))

@@ -16,22 +16,22 @@ import (
 // clusters goes on so when that file is gone.
 func (d *Daemon) savedBelief() string { return filepath.Join(d.config.StateDir, "believe") }
 
-// believe puts in force whom this machine believes, and reports what is wrong with believeFile.
-func (d *Daemon) believe() []clustermesh.Problem {
+// followBelief puts in force whom this machine believes, and reports what is wrong with believeFile.
+func (d *Daemon) followBelief() []clustermesh.Problem {
 	if !d.config.Authority.later() {
 		return nil
 	}
 	pins := d.files.pins.Get()
-	said, unreadable := d.files.believe.Now()
-	b, wrong := belief.Whom(said, unreadable, d.trust.believed)
+	text, unreadable := d.files.believe.Now()
+	b, wrong := belief.InForce(text, unreadable, d.trust.lastBelief)
 	// Nothing can be believed by pins that have not come yet.
-	if all := b == belief.All || len(pins) == 0; all != d.trust.everybody {
+	if all := b == belief.All || len(pins) == 0; all != d.trust.all {
 		d.log.Info("whom this node believes changed", "everybody", all)
-		d.trust.everybody = all
+		d.trust.all = all
 		d.gossip.Believe(all)
 		d.pinned(pins)
 	}
-	if len(pins) > 0 && string(b) != d.trust.believed {
+	if len(pins) > 0 && string(b) != d.trust.lastBelief {
 		err := durable.Replace(d.savedBelief(), func(f *os.File) error {
 			_, err := f.WriteString(string(b))
 			return err
@@ -39,7 +39,7 @@ func (d *Daemon) believe() []clustermesh.Problem {
 		if err != nil {
 			d.log.Warn("cannot save whom this node believes", "error", err)
 		}
-		d.trust.believed = string(b)
+		d.trust.lastBelief = string(b)
 	}
 	if wrong == nil {
 		return nil
@@ -60,8 +60,8 @@ func (a AuthorityConfig) belief() belief.Config {
 // openness returns what is known of whom this node believes.
 func (d *Daemon) openness(s clustermesh.State, local clustermesh.Local) belief.Open {
 	pins := d.files.pins.Get()
-	o := belief.Open{Config: d.config.Authority.belief(), Everybody: d.trust.everybody, Pinned: len(pins) > 0, Known: len(pins), Kubernetes: d.kube.present(), Age: time.Since(d.born)}
-	if !o.Everybody || o.Off {
+	o := belief.Open{Config: d.config.Authority.belief(), TrustsAll: d.trust.all, Pinned: len(pins) > 0, Known: len(pins), Kubernetes: d.kube.present(), Age: time.Since(d.born)}
+	if !o.TrustsAll || o.Off {
 		return o // nobody asks who else is there
 	}
 	var sealed map[clustermesh.Origin]bool
@@ -70,7 +70,7 @@ func (d *Daemon) openness(s clustermesh.State, local clustermesh.Local) belief.O
 		o.Outside = belief.Outside(d.who.Cluster, pins[d.who.Cluster], local.Nodes, s)
 		d.againIn(openPause)
 	}
-	o.Company = belief.Accompany(d.self().Origin(), s, pins, sealed)
+	o.Company = belief.CompanyOf(d.self().Origin(), s, pins, sealed)
 	o.Company.Seeds = len(d.config.Gossip.Seeds)+len(d.files.seeds.Get()) > 0
 	return o
 }
@@ -83,7 +83,7 @@ func (d *Daemon) trustMode() string {
 	switch {
 	case d.config.Authority.Mode == AuthorityOff:
 		return api.AuthorityOff
-	case d.openly.Load():
+	case d.trustsAll.Load():
 		return api.AuthorityEverybody
 	}
 	return api.AuthorityPinned

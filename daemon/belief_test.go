@@ -14,10 +14,10 @@ import (
 // believing is a replication that only notes whom to believe.
 type believing struct {
 	repinned
-	everybody []bool
+	all []bool
 }
 
-func (b *believing) Believe(everybody bool) { b.everybody = append(b.everybody, everybody) }
+func (b *believing) Believe(all bool) { b.all = append(b.all, all) }
 
 // TestBelieveLater: pins and the word that only they count come while the daemon runs. Afterwards neither goes
 // by accident, over restarts too; by the word all, they do.
@@ -36,18 +36,18 @@ func TestBelieveLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, err := d.authority("west")
-		if err != nil || a.Lax != d.trust.everybody {
-			t.Fatalf("%+v, everybody %v, %v", a, d.trust.everybody, err)
+		if err != nil || a.Lax != d.trust.all {
+			t.Fatalf("%+v, everybody %v, %v", a, d.trust.all, err)
 		}
 		return d, g
 	}
-	turn := func(d *Daemon, what string, everybody bool, problems int) {
+	turn := func(d *Daemon, what string, all bool, problems int) {
 		t.Helper()
 		d.files.pins.Source().Look()
 		d.files.believe.Look()
-		ps := slices.Concat(d.followPins(), d.believe())
-		if d.trust.everybody != everybody || len(ps) != problems || (d.trust.members == nil) != everybody {
-			t.Errorf("%s: everybody %v, members %v, problems %v", what, d.trust.everybody, d.trust.members, ps)
+		ps := slices.Concat(d.followPins(), d.followBelief())
+		if d.trust.all != all || len(ps) != problems || (d.trust.members == nil) != all {
+			t.Errorf("%s: all %v, members %v, problems %v", what, d.trust.all, d.trust.members, ps)
 		}
 	}
 	write := func(name, text string) {
@@ -69,8 +69,8 @@ func TestBelieveLater(t *testing.T) {
 	turn(d, "pins", true, 0)
 	write("believe", "pinned")
 	turn(d, "pins and the word", false, 0)
-	if !slices.Equal(g.everybody, []bool{false}) || len(g.pins) != 1 {
-		t.Errorf("gossip was told %v, and of %d pins", g.everybody, len(g.pins))
+	if !slices.Equal(g.all, []bool{false}) || len(g.pins) != 1 {
+		t.Errorf("gossip was told %v, and of %d pins", g.all, len(g.pins))
 	}
 	for _, name := range []string{"pins.yaml", "believe"} {
 		if err := os.Remove(file(name)); err != nil {
@@ -85,7 +85,7 @@ func TestBelieveLater(t *testing.T) {
 	if err := os.Remove(file("believe")); err != nil {
 		t.Fatal(err)
 	}
-	if d, _ = life(); !d.trust.everybody {
+	if d, _ = life(); !d.trust.all {
 		t.Error("after the word all, and a restart, only the pinned are believed")
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 // TestUnknownConfig: a cluster is unknown while it is pinned and has said nothing yet.
 func TestUnknownConfig(t *testing.T) {
-	d := &Daemon{trust: trusted{members: []clustermesh.ClusterName{"own", "said", "silent"}}}
+	d := &Daemon{trust: trusted{members: []clustermesh.ClusterName{"own", "heard", "silent"}}}
 	d.who.Cluster = "own"
-	d.config.Source.Kubernetes = &KubernetesConfig{AcceptConfigFrom: []clustermesh.ClusterName{"own", "said", "silent", "evicted"}}
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{{Cluster: "said"}: {}, {Cluster: "silent", Node: "n"}: {}}}
+	d.config.Source.Kubernetes = &KubernetesConfig{AcceptConfigFrom: []clustermesh.ClusterName{"own", "heard", "silent", "evicted"}}
+	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{{Cluster: "heard"}: {}, {Cluster: "silent", Node: "n"}: {}}}
 	if got := d.unknownConfig(s); !slices.Equal(got, []clustermesh.ClusterName{"silent"}) {
 		t.Errorf("unknown %v", got)
 	}

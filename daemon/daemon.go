@@ -33,12 +33,12 @@ type Daemon struct {
 	log     *slog.Logger
 	keys    keys // of this cluster and this node
 
-	source  source
-	kube    apiServer
-	files   files
-	trust   trusted     // owned by the loop
-	openly  atomic.Bool // trust.everybody, for other goroutines
-	leading leading     // owned by the loop
+	source    source
+	kube      apiServer
+	files     files
+	trust     trusted     // owned by the loop
+	trustsAll atomic.Bool // trust.all, for other goroutines
+	leading   leading     // owned by the loop
 	// who and gossip are set by join. With an API server that is in Run, once this node's identity
 	// is known.
 	who     who

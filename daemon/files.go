@@ -81,7 +81,7 @@ func (f files) run(ctx context.Context) error {
 func (d *Daemon) follow(local clustermesh.Local) []clustermesh.Problem {
 	seeds := d.seed(local)
 	pins := d.followPins()
-	believe, lent := d.believe(), d.followLoan()
+	believe, lent := d.followBelief(), d.followLoan()
 	_, keys := d.files.keys.Next()
 	_, guests := d.files.guests.Next()
 	return slices.Concat(seeds, pins, believe, lent, keys, guests)

@@ -38,7 +38,7 @@ func (k *kubernetes) waitWho(ctx context.Context, d *Daemon) (who, error) {
 	if err != nil {
 		d.log.Warn("cannot read this node's last identity", "err", err)
 	}
-	start, said := time.Now(), time.Time{}
+	start, logged := time.Now(), time.Time{}
 	for {
 		// This loop polls, because the source's Changed channel belongs to the loop that runs after
 		// it.
@@ -49,8 +49,8 @@ func (k *kubernetes) waitWho(ctx context.Context, d *Daemon) (who, error) {
 		if waiting == "" {
 			return w, d.remember(w, last)
 		}
-		if now := time.Now(); now.Sub(start) > time.Second && now.Sub(said) > identityRemind {
-			said = now
+		if now := time.Now(); now.Sub(start) > time.Second && now.Sub(logged) > identityRemind {
+			logged = now
 			local, _ := d.source.Local()
 			d.log.Warn("cannot start yet", "waiting", waiting, "apiserver", k.host)
 			for _, p := range local.Problems {

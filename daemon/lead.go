@@ -84,7 +84,7 @@ func (d *Daemon) followLoan() []clustermesh.Problem {
 		d.gossip.Reroot(root)
 	}
 	// Without pins, there is no root that others could ask for; the leader makes both.
-	may := loan.Token != "" && (root != nil || !d.config.Authority.on() || d.trust.everybody && len(d.files.pins.Get()) == 0)
+	may := loan.Token != "" && (root != nil || !d.config.Authority.on() || d.trust.all && len(d.files.pins.Get()) == 0)
 	if may != d.leading.may {
 		d.leading.may = may
 		d.log.Info("what it takes to lead changed", "from", loan.From, "has", may)

@@ -32,8 +32,8 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 		if s, known := t.Statements[o]; known {
 			m.Keys, m.Ends, m.Root = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0), s.Root.Fingerprint()
 		}
-		if said := v.state.Records[o].Content.Node; said != nil && len(m.Keys) > 0 {
-			m.HasRoot = !said.Follower
+		if node := v.state.Records[o].Content.Node; node != nil && len(m.Keys) > 0 {
+			m.HasRoot = !node.Follower
 		}
 		nodes[n.Cluster] = append(nodes[n.Cluster], m)
 	}

@@ -18,8 +18,8 @@ const (
 	// mendShare bounds what looking costs: of the time, 1 of mendShare+1. With 100,000 backends, it
 	// makes the mender look every few seconds.
 	mendShare = 200
-	// mendTold is how long a change that something makes again and again is not logged again.
-	mendTold = time.Minute
+	// mendLogPause is how long a change that something makes again and again is not logged again.
+	mendLogPause = time.Minute
 )
 
 // pacer knows how long the last looks took.
@@ -39,10 +39,10 @@ func (p *pacer) pauseAfter(took time.Duration) time.Duration {
 
 // mended has what the mender found.
 type mended struct {
-	mu   sync.Mutex
-	err  error
-	last string // what was changed when it was last logged,
-	told time.Time
+	mu     sync.Mutex
+	err    error
+	last   string // what was changed when it was last logged,
+	logged time.Time
 }
 
 // mender looks whether another program changed the load balancer's links, pins or maps, and mends
@@ -77,10 +77,10 @@ func (m *mended) note(changed []string, err error, now time.Time) bool {
 		return false
 	}
 	what := fmt.Sprint(changed)
-	if what == m.last && now.Before(m.told.Add(mendTold)) {
+	if what == m.last && now.Before(m.logged.Add(mendLogPause)) {
 		return false
 	}
-	m.last, m.told = what, now
+	m.last, m.logged = what, now
 	return true
 }
 

@@ -46,7 +46,7 @@ func TestMended(t *testing.T) {
 		{nil, 2 * time.Second, false},
 		{[]string{"pin sets"}, 3 * time.Second, false},
 		{[]string{"pin services"}, 4 * time.Second, true},
-		{[]string{"pin services"}, 4*time.Second + mendTold, true},
+		{[]string{"pin services"}, 4*time.Second + mendLogPause, true},
 	} {
 		if got := m.note(c.changed, nil, now.Add(c.after)); got != c.logged {
 			t.Errorf("step %d: logged: %v, want %v", i, got, c.logged)

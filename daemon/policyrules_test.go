@@ -41,8 +41,8 @@ type ruleCluster struct {
 	namespaces map[string]bool
 	// away says that the others do not hear it.
 	away bool
-	// said is its record, written what its leader last wrote, in order, and results what it says of it.
-	said    clustermesh.Content
+	// content is that of its record, written what its leader last wrote, in order, and results what it says of it.
+	content clustermesh.Content
 	written []string
 	results []clustermesh.PolicyResult
 	retired mirror.Retired
@@ -120,11 +120,11 @@ func (w *ruleWorld) pass(at int64) {
 	for name, c := range w.clusters {
 		if !c.away {
 			l := object.Local(w.objects(name))
-			c.said = l.ClusterContent(nil, nil)
-			c.said.Results = c.results
+			c.content = l.ClusterContent(nil, nil)
+			c.content.Results = c.results
 		}
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(name)}
-		content, problems := record.Usable(o, c.said)
+		content, problems := record.Usable(o, c.content)
 		if len(problems) > 0 {
 			w.t.Fatal(problems)
 		}
@@ -380,7 +380,7 @@ func TestPolicyRule7_UnknownIsNotEmpty(t *testing.T) {
 	w.policy("p", 10)
 	w.pass(0)
 	c1 := w.clusters["c1"]
-	c1.away, c1.said = true, clustermesh.Content{} // as after a restart of c2's leader
+	c1.away, c1.content = true, clustermesh.Content{} // as after a restart of c2's leader
 	w.pass(1)
 	w.expect("c2", "shop/cart by p [10.1.0.1]")
 	c1.away = false
@@ -474,7 +474,7 @@ func TestPolicyRule10_Status(t *testing.T) {
 	w.pass(1) // c1 hears what c2 has made
 	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}}
 	for name, c := range w.clusters {
-		s.Records[clustermesh.Origin{Cluster: clustermesh.ClusterName(name)}] = clustermesh.Record{Content: c.said}
+		s.Records[clustermesh.Origin{Cluster: clustermesh.ClusterName(name)}] = clustermesh.Record{Content: c.content}
 	}
 	objs := w.objects("c2")
 	shares := object.Local(objs).Shares

@@ -48,24 +48,24 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 		return d, found
 	}
 	found = append(found, k.mended.problems()...)
-	tell := func(err error) {
+	note := func(err error) {
 		if err != nil {
 			found = append(found, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "read back: " + err.Error()})
 		}
 	}
 	d.Attached, d.Cgroup = true, lb.Cgroup()
-	tell(lb.Look(func(r *inspect.Reader) (err error) {
+	note(lb.Look(func(r *inspect.Reader) (err error) {
 		d.Frontends, d.Backends, err = r.Size()
 		return err
 	}))
-	tell(lb.Look(func(r *inspect.Reader) error {
+	note(lb.Look(func(r *inspect.Reader) error {
 		t, err := r.Totals()
 		d.Sockets = api.Sockets{Lost: t.Lost, Bound: t.Bound, Swept: k.swept.Load()}
 		return err
 	}))
 	var err error
 	d.Foreign, err = k.others(lb)
-	tell(err)
+	note(err)
 	for _, u := range lb.Usage() {
 		u.Setting = mapSettings[u.Map]
 		d.Maps = append(d.Maps, u)

@@ -139,7 +139,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 func (r *round) show(s turn.Show) {
 	m := &moment{state: r.in.State, result: *r.in.Plan, waiting: s.Waiting}
 	r.kernel.aim(m.result, m.state)
-	told, again := r.health.Problems(r.unprobed, m.state, time.Now())
+	tunnels, again := r.health.Problems(r.unprobed, m.state, time.Now())
 	if again > 0 {
 		r.againIn(again)
 	}
@@ -147,9 +147,9 @@ func (r *round) show(s turn.Show) {
 		m.namespaces, m.own = r.in.Local.Namespaces, r.in.Local.OwnNamespaces
 		m.table = r.tableOf(m.result, m.namespaces, m.own)
 	}
-	r.openly.Store(r.trust.everybody)
+	r.trustsAll.Store(r.trust.all)
 	o := r.openness(m.state, r.in.Local)
-	m.problems = slices.Concat(r.problems, m.result.Problems, r.leaderless(m.state, time.Now()), o.Problems(r.self().Cluster), told, publicNames(r.config.DNS, m.result, m.table))
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.leaderless(m.state, time.Now()), o.Problems(r.self().Cluster), tunnels, publicNames(r.config.DNS, m.result, m.table))
 	r.makeKeys(o, m.state, r.in.Local)
 	if r.err == nil {
 		m.applied = time.Now()

@@ -47,7 +47,7 @@ type replication interface {
 	Refused() map[string]uint64
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
-	Believe(everybody bool)
+	Believe(all bool)
 	Reroot(*authority.PrivateKey)
 	Rekey(gossipkey.Ring) error
 	Distances() map[clustermesh.ClusterName]uint32

@@ -345,7 +345,7 @@ func TestMeshExplained(t *testing.T) {
 		want           bool
 	}{{"kernel", none, true}, {"auto", none, false}, {"kernel", errors.New("no space"), false}} {
 		got := MeshConfig{Implementation: c.implementation}.explain(c.err)
-		if told := strings.HasSuffix(got.Error(), ", or set mesh.implementation to userspace"); told != c.want || !errors.Is(got, c.err) {
+		if named := strings.HasSuffix(got.Error(), ", or set mesh.implementation to userspace"); named != c.want || !errors.Is(got, c.err) {
 			t.Errorf("%s, %v: %v", c.implementation, c.err, got)
 		}
 	}

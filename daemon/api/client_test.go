@@ -32,9 +32,9 @@ func TestClientFailures(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	for _, c := range []struct {
-		socket string
-		reason FailureReason
-		says   string
+		socket  string
+		reason  FailureReason
+		message string
 	}{
 		{dir + "/none", NoSocket, "--socket PATH or STRAIT_SOCKET"},
 		{serve("garbage", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }), NotStrait, "same version"},
@@ -47,7 +47,7 @@ func TestClientFailures(t *testing.T) {
 		_, err := NewClient(c.socket).Status(ctx)
 		cancel()
 		var f *Failure
-		if !errors.As(err, &f) || f.Reason != c.reason || !strings.Contains(err.Error(), c.says) {
+		if !errors.As(err, &f) || f.Reason != c.reason || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v", c.socket, err)
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Server) untilLost(ctx context.Context, lost func()) {
 // relisten takes the socket again, and retries until ctx ends; it then returns false. A daemon that
 // was started meanwhile keeps its socket, and what is no file stays.
 func (s *Server) relisten(ctx context.Context) bool {
-	said := ""
+	logged := ""
 	for {
 		s.listener = nil
 		err := s.clear()
@@ -53,9 +53,9 @@ func (s *Server) relisten(ctx context.Context) bool {
 		if err == nil {
 			return true
 		}
-		if text := err.Error(); text != said {
+		if text := err.Error(); text != logged {
 			s.log.Warn("cannot make the socket again, everything else works", "socket", s.cfg.Socket, "err", err)
-			said = text
+			logged = text
 		}
 		if !pause(ctx, socketLook) {
 			return false

@@ -55,7 +55,7 @@ func TestHandlerErrorsAreAnswers(t *testing.T) {
 		name, method, path string
 		view               *View
 		status             int
-		says               string
+		message            string
 	}{
 		{"no plan", "GET", "/v1/status", nil, 503, "has no plan yet"},
 		{"unknown service", "GET", "/v1/explain?service=default/srve", sample(), 404, "did you mean default/serve?"},
@@ -74,7 +74,7 @@ func TestHandlerErrorsAreAnswers(t *testing.T) {
 			if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
 				t.Fatal(err)
 			}
-			if w.Code != c.status || a.APIVersion != APIVersion || a.Kind != KindError || !strings.Contains(a.Message+a.Try, c.says) {
+			if w.Code != c.status || a.APIVersion != APIVersion || a.Kind != KindError || !strings.Contains(a.Message+a.Try, c.message) {
 				t.Errorf("status %d, %+v", w.Code, a)
 			}
 		})
@@ -123,15 +123,15 @@ func TestReadyzFollowsTheView(t *testing.T) {
 	waiting, ready := sample(), sample()
 	waiting.Status.Ready, waiting.Status.Waiting = false, []string{"maps", "manifests"}
 	for _, step := range []struct {
-		view   *View
-		status int
-		says   string
+		view    *View
+		status  int
+		message string
 	}{
 		{nil, 503, "no plan yet"}, {waiting, 503, "waiting for maps, manifests"}, {ready, 200, "ok"}, {waiting, 503, "not ready"},
 	} {
 		src.view.Store(step.view)
-		if status, body := get(t, s.MetricsAddr(), "/readyz"); status != step.status || !strings.Contains(body, step.says) {
-			t.Errorf("readyz: %d %q, want %d %q", status, body, step.status, step.says)
+		if status, body := get(t, s.MetricsAddr(), "/readyz"); status != step.status || !strings.Contains(body, step.message) {
+			t.Errorf("readyz: %d %q, want %d %q", status, body, step.status, step.message)
 		}
 		if status, body := get(t, s.MetricsAddr(), "/healthz"); status != 200 || body != "ok\n" {
 			t.Errorf("healthz: %d %q", status, body)

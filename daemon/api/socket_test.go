@@ -68,14 +68,14 @@ func TestSocketErrorsSayWhatToDo(t *testing.T) {
 	if err := os.WriteFile(dir+"/file", []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, says := range map[string]string{
+	for path, message := range map[string]string{
 		dir + "/file":                       "is not a socket; remove it",
 		dir + strings.Repeat("/long", 30):   "choose a shorter runDir",
 		dir + "/file/below/a-file/its.sock": "create the run directory",
 	} {
 		err := New(Config{Socket: path}, newSource(nil), nil).Run(t.Context())
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", path, err, says)
+		if err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v, want %q", path, err, message)
 		}
 	}
 	if b, _ := os.ReadFile(dir + "/file"); string(b) != "precious" {

@@ -37,10 +37,10 @@ type Config struct {
 	Make bool
 }
 
-// Whom returns who is to be believed by what believeFile says, now or last; wrong is why it cannot be used.
-func Whom(said string, unreadable error, last string) (b Belief, wrong error) {
+// InForce returns who is to be believed by what believeFile says, now or last; wrong is why it cannot be used.
+func InForce(text string, unreadable error, last string) (b Belief, wrong error) {
 	if unreadable == nil {
-		b = Belief(strings.TrimSpace(said))
+		b = Belief(strings.TrimSpace(text))
 		if wrong = new(Belief).UnmarshalText([]byte(b)); wrong == nil && b != "" {
 			return b, nil
 		}

@@ -15,11 +15,11 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// TestWhom: the file counts; when it is gone or wrong, only the word that pinned clusters alone are
+// TestInForce: the file counts; when it is gone or wrong, only the word that pinned clusters alone are
 // believed outlives it.
-func TestWhom(t *testing.T) {
+func TestInForce(t *testing.T) {
 	for _, c := range []struct {
-		said       string
+		text       string
 		unreadable error
 		last       string
 		want       Belief
@@ -34,45 +34,45 @@ func TestWhom(t *testing.T) {
 		{"all", fs.ErrNotExist, "pinned", Pinned, false},
 		{"pinned", errors.New("unreadable"), "all", All, false},
 	} {
-		if b, wrong := Whom(c.said, c.unreadable, c.last); b != c.want || (wrong != nil) != c.wrong {
-			t.Errorf("%q, %v, last %q: %q, %v; want %q", c.said, c.unreadable, c.last, b, wrong, c.want)
+		if b, wrong := InForce(c.text, c.unreadable, c.last); b != c.want || (wrong != nil) != c.wrong {
+			t.Errorf("%q, %v, last %q: %q, %v; want %q", c.text, c.unreadable, c.last, b, wrong, c.want)
 		}
 	}
 }
 
-// TestEverybodyBelieved: who believes everybody says so, with what to do, unless that was asked for or nobody
+// TestOpen: who believes everybody says so, with what to do, unless that was asked for or nobody
 // else is there.
-func TestEverybodyBelieved(t *testing.T) {
+func TestOpen(t *testing.T) {
 	later := Config{Signs: true, Pins: true, Later: true}
 	for name, c := range map[string]struct {
-		o    Open
-		says string
+		o       Open
+		message string
 	}{
-		"alone, outside Kubernetes":           {Open{Everybody: true}, ""},
-		"off":                                 {Open{Everybody: true, Config: Config{Off: true}, Company: Company{Seeds: true}}, ""},
+		"alone, outside Kubernetes":           {Open{TrustsAll: true}, ""},
+		"off":                                 {Open{TrustsAll: true, Config: Config{Off: true}, Company: Company{Seeds: true}}, ""},
 		"pinned":                              {Open{Config: Config{Signs: true, Pins: true}, Pinned: true, Company: Company{Seeds: true}}, ""},
-		"seeds":                               {Open{Everybody: true, Company: Company{Seeds: true}}, "neither keys nor pins"},
-		"another node":                        {Open{Everybody: true, Company: Company{Nodes: true}}, "strait clusterset init"},
-		"another cluster":                     {Open{Everybody: true, Company: Company{Nodes: true, Strangers: []string{"b"}}}, "neither keys nor pins"},
-		"a root alone":                        {Open{Everybody: true, Config: Config{Signs: true}, Company: Company{Seeds: true}}, "set authority.pinsFile"},
-		"all, said for good":                  {Open{Everybody: true, Pinned: true, Config: Config{Signs: true, Pins: true, All: true}, Company: Company{Seeds: true}}, "authority.believe says all"},
-		"Kubernetes, without authority":       {Open{Everybody: true, Kubernetes: true}, "strait clusterset connect"},
-		"its keys are being made":             {Open{Everybody: true, Kubernetes: true, Config: later, Age: time.Minute}, ""},
-		"its keys were not made":              {Open{Everybody: true, Kubernetes: true, Config: later, Age: openGrace}, "which its leader makes"},
-		"an upgrade, with another cluster":    {Open{Everybody: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Strangers: []string{"b"}}}, "b is not pinned"},
-		"an upgrade, the other is not heard":  {Open{Everybody: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Seeds: true}}, "none of them is pinned"},
-		"many":                                {Open{Everybody: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Strangers: []string{"b", "c", "d", "e"}}}, "b, c, d and 1 more are not pinned"},
-		"pinned, and not all sign":            {Open{Everybody: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true, Unsigned: []string{"b/n1"}}}, "b/n1 is not signed yet"},
-		"pods that nobody would state":        {Open{Everybody: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true, Outside: []string{"10.9.0.0/16 of node n1"}}}, "not in the pinned pods"},
-		"pinned, signed, and nobody leads it": {Open{Everybody: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true}}, "strait-believe does not say pinned"},
+		"seeds":                               {Open{TrustsAll: true, Company: Company{Seeds: true}}, "neither keys nor pins"},
+		"another node":                        {Open{TrustsAll: true, Company: Company{Nodes: true}}, "strait clusterset init"},
+		"another cluster":                     {Open{TrustsAll: true, Company: Company{Nodes: true, Unpinned: []string{"b"}}}, "neither keys nor pins"},
+		"a root alone":                        {Open{TrustsAll: true, Config: Config{Signs: true}, Company: Company{Seeds: true}}, "set authority.pinsFile"},
+		"all, said for good":                  {Open{TrustsAll: true, Pinned: true, Config: Config{Signs: true, Pins: true, All: true}, Company: Company{Seeds: true}}, "authority.believe says all"},
+		"Kubernetes, without authority":       {Open{TrustsAll: true, Kubernetes: true}, "strait clusterset connect"},
+		"its keys are being made":             {Open{TrustsAll: true, Kubernetes: true, Config: later, Age: time.Minute}, ""},
+		"its keys were not made":              {Open{TrustsAll: true, Kubernetes: true, Config: later, Age: openGrace}, "which its leader makes"},
+		"an upgrade, with another cluster":    {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Unpinned: []string{"b"}}}, "b is not pinned"},
+		"an upgrade, the other is not heard":  {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Seeds: true}}, "none of them is pinned"},
+		"many":                                {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Unpinned: []string{"b", "c", "d", "e"}}}, "b, c, d and 1 more are not pinned"},
+		"pinned, and not all sign":            {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true, Unsigned: []string{"b/n1"}}}, "b/n1 is not signed yet"},
+		"pods that nobody would state":        {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true, Outside: []string{"10.9.0.0/16 of node n1"}}}, "not in the pinned pods"},
+		"pinned, signed, and nobody leads it": {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true}}, "strait-believe does not say pinned"},
 	} {
 		ps := c.o.Problems("a")
 		switch {
-		case c.says == "" && len(ps) > 0:
+		case c.message == "" && len(ps) > 0:
 			t.Errorf("%s: %v", name, ps)
-		case c.says == "":
-		case len(ps) != 1 || !ps[0].Warning || ps[0].Code != "STR8105" || !strings.Contains(ps[0].String(), c.says) || !strings.Contains(ps[0].Try, "authority.mode: off"):
-			t.Errorf("%s: %v, want a warning with %q", name, ps, c.says)
+		case c.message == "":
+		case len(ps) != 1 || !ps[0].Warning || ps[0].Code != "STR8105" || !strings.Contains(ps[0].String(), c.message) || !strings.Contains(ps[0].Try, "authority.mode: off"):
+			t.Errorf("%s: %v, want a warning with %q", name, ps, c.message)
 		}
 	}
 }
@@ -82,15 +82,15 @@ func TestEverybodyBelieved(t *testing.T) {
 func TestLacks(t *testing.T) {
 	root := authority.PrivateKey{1}
 	own := authority.Pin{Cluster: "a", Nodes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
-	base := Open{Everybody: true, Kubernetes: true, Config: Config{Signs: true, Pins: true, Later: true, Make: true}}
+	base := Open{TrustsAll: true, Kubernetes: true, Config: Config{Signs: true, Pins: true, Later: true, Make: true}}
 	edited := func(edit func(*Open)) Open { o := base; edit(&o); return o }
 	pinned := func(edit func(*Open)) Open { o := base; o.Pinned, o.Known = true, 1; edit(&o); return o }
 	for name, c := range map[string]struct {
-		o      Open
-		unsaid bool
-		root   string
-		own    authority.Pin
-		want   string
+		o         Open
+		undecided bool
+		root      string
+		own       authority.Pin
+		want      string
 	}{
 		"not its task":                  {edited(func(o *Open) { o.Make = false }), true, "", own, ""},
 		"no root":                       {base, true, "", own, "root"},
@@ -102,13 +102,13 @@ func TestLacks(t *testing.T) {
 		"no root is lent":               {pinned(func(*Open) {}), true, "", own, ""},
 		"a node does not sign":          {pinned(func(o *Open) { o.Unsigned = []string{"a/n1"} }), true, root.Base64(), own, ""},
 		"pods that nobody would state":  {pinned(func(o *Open) { o.Outside = []string{"x"} }), true, root.Base64(), own, ""},
-		"another cluster is there":      {pinned(func(o *Open) { o.Strangers = []string{"b"} }), true, root.Base64(), own, ""},
+		"another cluster is there":      {pinned(func(o *Open) { o.Unpinned = []string{"b"} }), true, root.Base64(), own, ""},
 		"joined, and never heard":       {pinned(func(o *Open) { o.Seeds = true }), true, root.Base64(), own, ""},
 		"joined and pinned":             {pinned(func(o *Open) { o.Seeds, o.Known = true, 2 }), true, root.Base64(), own, "pinned"},
-		"joined, and one is not pinned": {pinned(func(o *Open) { o.Seeds, o.Known, o.Strangers = true, 2, []string{"c"} }), true, root.Base64(), own, ""},
+		"joined, and one is not pinned": {pinned(func(o *Open) { o.Seeds, o.Known, o.Unpinned = true, 2, []string{"c"} }), true, root.Base64(), own, ""},
 		"somebody said all":             {pinned(func(*Open) {}), false, root.Base64(), own, ""},
 	} {
-		m, got := c.o.Lacks(c.unsaid, c.root, c.own), ""
+		m, got := c.o.Lacks(c.undecided, c.root, c.own), ""
 		switch {
 		case m.Root:
 			got = "root"
@@ -199,12 +199,12 @@ func TestPins(t *testing.T) {
 	west.Endpoints = prefixes("192.0.2.0/24")
 	pins := authority.Pins{"west": west, "east": pin("east", other, "10.3.0.0/16", "10.2.0.0/16")}
 	text := string(pins.Encode())
-	for says, err := range map[string]error{
+	for message, err := range map[string]error{
 		"": second(ParsePins(text, "west", &root)), "does not list this cluster, north": second(ParsePins(text, "north", nil)),
 		"not " + other.Public().Fingerprint(): second(ParsePins(text, "west", &other)),
 	} {
-		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("%v, want %q", err, says)
+		if message == "" && err != nil || message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
+			t.Errorf("%v, want %q", err, message)
 		}
 	}
 	want := []plan.Remote{{Cluster: "east", Range: prefixes("10.2.0.0/16")[0]}, {Cluster: "east", Range: prefixes("10.3.0.0/16")[0]}}
@@ -226,12 +226,12 @@ func TestLentRoot(t *testing.T) {
 	root, other := authority.PrivateKey{1}, authority.PrivateKey{2}
 	pinned := []authority.PublicKey{root.Public()}
 	for _, c := range []struct {
-		text string
-		has  bool
-		says string
+		text    string
+		has     bool
+		message string
 	}{{"", false, ""}, {root.Base64(), true, ""}, {other.Base64(), false, "does not pin it"}, {"garbage", false, "the root that is lent"}} {
 		got, err := LentRoot(c.text, pinned)
-		if (got != nil) != c.has || (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+		if (got != nil) != c.has || (err != nil) != (c.message != "") || err != nil && !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%q: %v, %v", c.text, got != nil, err)
 		}
 	}

@@ -19,11 +19,11 @@ type Missing struct {
 	Pinned bool
 }
 
-// Lacks returns what is to be made next. Unsaid is whether nothing says yet whom to believe, root the one
+// Lacks returns what is to be made next. Undecided is whether nothing says yet whom to believe, root the one
 // that is lent to this node.
-func (o Open) Lacks(unsaid bool, root string, own authority.Pin) Missing {
+func (o Open) Lacks(undecided bool, root string, own authority.Pin) Missing {
 	switch {
-	case !o.Make || !unsaid:
+	case !o.Make || !undecided:
 	case !o.Pinned && root == "":
 		return Missing{Root: true}
 	case !o.Pinned:
@@ -33,7 +33,7 @@ func (o Open) Lacks(unsaid bool, root string, own authority.Pin) Missing {
 		}
 		own.Roots = []authority.PublicKey{k.Public()}
 		return Missing{Pins: string(authority.Pins{own.Cluster: own}.Encode())}
-	case root != "" && (!o.Seeds || o.Known > 1) && len(o.Strangers)+len(o.Unsigned)+len(o.Outside) == 0:
+	case root != "" && (!o.Seeds || o.Known > 1) && len(o.Unpinned)+len(o.Unsigned)+len(o.Outside) == 0:
 		// Nobody is cut off by it. Where only pins count already, the word is written again if it was
 		// deleted: nodes that are new need it.
 		return Missing{Pinned: true}

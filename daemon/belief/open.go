@@ -17,8 +17,8 @@ const openGrace = 3 * time.Minute
 // Open is what it takes to say that everybody who has the gossip key is believed.
 type Open struct {
 	Config
-	// Everybody is whether everybody is believed, and Pinned whether there are pins in force.
-	Everybody, Pinned bool
+	// TrustsAll is whether everybody is believed, and Pinned whether there are pins in force.
+	TrustsAll, Pinned bool
 	// Known is how many clusters are pinned, this one among them.
 	Known int
 	// Kubernetes is whether the cluster has an API server, and Age how long the daemon has been running.
@@ -31,18 +31,18 @@ type Open struct {
 type Company struct {
 	// Seeds is whether there are seeds, and Nodes whether there is a record of another node.
 	Seeds, Nodes bool
-	// Strangers are the clusters that are not pinned, and Unsigned the nodes that are heard and do not
+	// Unpinned are the clusters that are not pinned, and Unsigned the nodes that are heard and do not
 	// sign yet, sorted.
-	Strangers, Unsigned []string
+	Unpinned, Unsigned []string
 	// Outside are prefixes of this cluster's nodes that its pins do not let them have.
 	Outside []string
 }
 
 // Problems reports that everybody is believed; nothing if that was asked for, or nobody else is there.
 func (o Open) Problems(own clustermesh.ClusterName) []clustermesh.Problem {
-	alone := !o.Seeds && len(o.Strangers) == 0
+	alone := !o.Seeds && len(o.Unpinned) == 0
 	switch {
-	case o.Off || !o.Everybody:
+	case o.Off || !o.TrustsAll:
 		return nil
 	case alone && !o.Kubernetes && !o.Nodes, alone && o.Later && o.Age < openGrace:
 		return nil
@@ -67,14 +67,14 @@ func (o Open) why() (why, try string) {
 		return "this cluster signs what it says, and pins none", "set authority.pinsFile, as strait clusterset init says"
 	case o.All:
 		return "authority.believe says all", "remove that when all clusters sign"
-	case !o.Pinned && len(o.Strangers) == 0 && !o.Seeds:
+	case !o.Pinned && len(o.Unpinned) == 0 && !o.Seeds:
 		return "this cluster has no keys yet, which its leader makes", "look at the pods of strait-leader, or make them with strait clusterset connect"
 	case !o.Pinned:
 		return "this cluster has no pins yet", connect
 	case o.Seeds && o.Known == 1:
 		return "other clusters are joined (gossip.seeds), and none of them is pinned", connect
-	case len(o.Strangers) > 0:
-		return fmt.Sprintf("%s not pinned", isOrAre(o.Strangers)), connect
+	case len(o.Unpinned) > 0:
+		return fmt.Sprintf("%s not pinned", isOrAre(o.Unpinned)), connect
 	case len(o.Unsigned) > 0:
 		return fmt.Sprintf("%s not signed yet", isOrAre(o.Unsigned)), "upgrade the daemons there"
 	case len(o.Outside) > 0:
@@ -95,21 +95,21 @@ func isOrAre(names []string) string {
 	return strings.Join(names, ", ") + verb
 }
 
-// Accompany returns who else is there. Listed are the pins that are in force, whether or not they count.
-func Accompany(own clustermesh.Origin, s clustermesh.State, listed authority.Pins, sealed map[clustermesh.Origin]bool) (c Company) {
+// CompanyOf returns who else is there. Listed are the pins that are in force, whether or not they count.
+func CompanyOf(own clustermesh.Origin, s clustermesh.State, listed authority.Pins, sealed map[clustermesh.Origin]bool) (c Company) {
 	for o := range s.Records {
 		if o.Node != "" && o != own {
 			c.Nodes = true
 		}
 		if _, pinned := listed[o.Cluster]; !pinned && o.Cluster != own.Cluster {
-			c.Strangers = append(c.Strangers, string(o.Cluster))
+			c.Unpinned = append(c.Unpinned, string(o.Cluster))
 		}
 		if there := o == own || o.Node == "" || s.Contacts[o] == clustermesh.Alive; there && !sealed[o] {
 			c.Unsigned = append(c.Unsigned, o.String())
 		}
 	}
-	slices.Sort(c.Strangers)
-	c.Strangers = slices.Compact(c.Strangers)
+	slices.Sort(c.Unpinned)
+	c.Unpinned = slices.Compact(c.Unpinned)
 	slices.Sort(c.Unsigned)
 	return c
 }

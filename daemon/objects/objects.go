@@ -56,8 +56,8 @@ func (p planned) Same(other mcs.Source[mcs.Import]) bool {
 
 // slicedGlobals returns the planned global services that ask for EndpointSlices, which only the source
 // knows. Both lists are sorted.
-func slicedGlobals(said []clustermesh.Global, plans []*plan.Global) (out []mcs.Source[mcs.Global]) {
-	for _, g := range said {
+func slicedGlobals(globals []clustermesh.Global, plans []*plan.Global) (out []mcs.Source[mcs.Global]) {
+	for _, g := range globals {
 		if g.Slices == nil {
 			continue
 		}

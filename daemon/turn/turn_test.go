@@ -151,7 +151,7 @@ func TestTellsResults(t *testing.T) {
 		in := spoken()
 		in.Results, in.Plan = c.results, &plan.Result{Allocations: given}
 		in.State.Records[clustermesh.Origin{Cluster: "a"}] = clustermesh.Record{Content: clustermesh.Content{Results: before}}
-		if tell, is := turn.Decide(in)[0].(turn.PublishCluster); !is || !reflect.DeepEqual(tell.Content.Results, c.want) {
+		if publish, is := turn.Decide(in)[0].(turn.PublishCluster); !is || !reflect.DeepEqual(publish.Content.Results, c.want) {
 			t.Errorf("%v: %+v", c.results, turn.Decide(in)[0])
 		}
 	}
@@ -163,8 +163,8 @@ func TestTellsAllocations(t *testing.T) {
 	for derived, want := range map[bool]netip.Addr{false: given[0].IP, true: other[0].IP} {
 		in := spoken()
 		in.Derived, in.Local.Allocations, in.Plan = derived, other, &plan.Result{Allocations: given}
-		tell, is := turn.Decide(in)[0].(turn.PublishCluster)
-		if !is || len(tell.Content.Exports) != 1 || len(tell.Content.Allocations) != 1 || tell.Content.Allocations[0].IP != want {
+		publish, is := turn.Decide(in)[0].(turn.PublishCluster)
+		if !is || len(publish.Content.Exports) != 1 || len(publish.Content.Allocations) != 1 || publish.Content.Allocations[0].IP != want {
 			t.Errorf("derived %v: %+v", derived, turn.Decide(in)[0])
 		}
 	}

@@ -83,12 +83,12 @@ func TestRun(t *testing.T) {
 func TestValue(t *testing.T) {
 	refused, gone := errors.New("is refused"), fmt.Errorf("open f: %w", fs.ErrNotExist)
 	type step struct {
-		text  string
-		err   error // of the file
-		use   error // of Use
-		want  int
-		says  string // the Problem's message
-		times int    // how often Use was called
+		text    string
+		err     error // of the file
+		use     error // of Use
+		want    int
+		message string // the Problem's message
+		times   int    // how often Use was called
 	}
 	for name, c := range map[string]struct {
 		absent watch.Absence
@@ -125,8 +125,8 @@ func TestValue(t *testing.T) {
 				if got != s.want || got != v.Get() || used != s.times {
 					t.Errorf("step %d: %d, used %d times; want %d and %d", i, got, used, s.want, s.times)
 				}
-				if (s.says == "") != (len(ps) == 0) || s.says != "" && !strings.Contains(ps[0].Message, s.says) {
-					t.Errorf("step %d: problems %v, want %q", i, ps, s.says)
+				if (s.message == "") != (len(ps) == 0) || s.message != "" && !strings.Contains(ps[0].Message, s.message) {
+					t.Errorf("step %d: problems %v, want %q", i, ps, s.message)
 				}
 			}
 		})
