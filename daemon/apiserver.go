@@ -23,7 +23,7 @@ type apiServer interface {
 	// present reports whether there is an API server.
 	present() bool
 
-	// start joins at once if no API server has to say which node this is, and identify later otherwise.
+	// start joins at once unless an API server has to identify the node; then identify does, later.
 	start(d *Daemon) error
 	identify(ctx context.Context, d *Daemon) error
 	// election is what gossip asks for the leader; token, for a proof of which node this is. Nil without.
@@ -32,7 +32,7 @@ type apiServer interface {
 	// attest returns an error unless the node that asks is the one that the request is about.
 	attest(ctx context.Context, r authority.Request, local clustermesh.Local) error
 
-	// run works until ctx is done; ready says that the node may lead if no pod lends it what that takes.
+	// run works until ctx is done; ready: the node may lead without credentials from a pod.
 	run(ctx context.Context, ready bool) error
 	changed() []<-chan struct{}
 
@@ -75,7 +75,7 @@ func (noServer) start(d *Daemon) error {
 }
 
 func (noServer) attest(_ context.Context, r authority.Request, local clustermesh.Local) error {
-	if err := authority.Annotated(r, local); err != nil { // before Listed: it tells the operator which key to write down
+	if err := authority.Annotated(r, local); err != nil { // before Listed: its error has the key that the operator must annotate
 		return err
 	}
 	return authority.Listed(r.Want.Node, local)

@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// attest is gossip.Config.Attest: it finds out whether the node that asks is the one that the request is
-// about, and whether the cluster has it.
+// attest is gossip.Config.Attest: it verifies that the requester is the node that the request is
+// about, and that the cluster has it.
 func (d *Daemon) attest(ctx context.Context, r authority.Request) error {
 	local, known := d.source.Local()
 	if !known {
@@ -39,7 +39,7 @@ func (d *Daemon) objects() (authority.Objects, bool) {
 	return authority.ObjectsOf(local), known
 }
 
-// attested finds out which node asks by the token that its kubelet got for its daemon.
+// attested authenticates the requester by the token that its kubelet got for its daemon.
 func (k *kubernetes) attested(ctx context.Context, r authority.Request, _ clustermesh.Local) error {
 	node, err := k.client.NodeOf(ctx, r.Token, k.namespace)
 	if err == nil && node != r.Want.Node {

@@ -29,7 +29,7 @@ type keys struct {
 	tunnels *key.Private // of WireGuard; nil without tunnels
 }
 
-// privateDir makes a directory for keys, or takes one that is there away from others: the kubelet makes
+// privateDir makes a directory for keys, or closes an existing one to other users: the kubelet makes
 // it with mode 0755.
 func privateDir(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -44,8 +44,8 @@ func privateDir(path string) error {
 
 func nodeKeyFile(c Config) string { return filepath.Join(c.StateDir, "node.key") }
 
-// loadKeys reads the key of this cluster's root, and the machine's own ones, which it makes if there are
-// none.
+// loadKeys reads the key of this cluster's root, and the machine's own keys, which it generates if
+// they are missing.
 func loadKeys(c Config) (k keys, err error) {
 	text, err := keyfile.LoadOrMake(nodeKeyFile(c), func() (string, error) {
 		made, err := authority.Generate(rand.Reader)
@@ -95,12 +95,12 @@ func loadRoot(path string) (*authority.PrivateKey, error) {
 	return &root, nil
 }
 
-// authority returns what gossip signs with and whom it believes when it starts; nil if nothing is
+// authority returns the keys and pins with which gossip starts; nil if nothing is
 // configured.
 func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, error) {
 	d.trust.all = true
 	if !d.config.Authority.on() {
-		// Whoever turns it on again begins anew, and loses nobody.
+		// Turning it on again later must start as the first time did, and cut off no cluster.
 		if err := os.Remove(d.savedBelief()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("stateDir: %w", err)
 		}
@@ -116,7 +116,7 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	}
 	d.trust.all = d.config.Authority.Believe == belief.All
 	if d.config.Authority.later() {
-		saved, _ := os.ReadFile(d.savedBelief()) // none says nothing
+		saved, _ := os.ReadFile(d.savedBelief()) // a missing file is an empty one
 		d.trust.lastBelief = string(saved)
 		text, unreadable := d.files.believe.Now()
 		b, _ := belief.InForce(text, unreadable, d.trust.lastBelief) // what is wrong is reported by followBelief
@@ -127,9 +127,9 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 		a.Pins, err = belief.ParsePins(text, own, d.keys.root)
 	}
 	if err != nil {
-		// Whoever asks for pins must not run without them. Those of the last life stay in force, and
-		// follow says what is wrong.
-		saved, _ := os.ReadFile(d.savedPins()) // none is as good as one that cannot be read
+		// A daemon with authority.pinsFile must not run without pins. Those of the last life stay in force,
+		// and followPins reports what is wrong.
+		saved, _ := os.ReadFile(d.savedPins()) // a missing file is like an unreadable one
 		text = string(saved)
 		var failed error
 		switch a.Pins, failed = belief.ParsePins(text, own, d.keys.root); {
@@ -147,18 +147,18 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	return a, nil
 }
 
-// savedPins is the file with the pins that were in force last.
+// savedPins is the file with the last pins in force.
 func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "pins.yaml") }
 
-// trusted is whom this node believes, and what follows from that.
+// trusted is whom this node trusts, and what follows from that.
 type trusted struct {
-	// lastBelief is what authority.believeFile said last. All is whether everybody who has the
-	// gossip key is believed.
+	// lastBelief is the last value of authority.believeFile. All is whether every holder of the
+	// gossip key is trusted.
 	lastBelief string
 	all        bool
 	// overlap is what is wrong between the pins in force.
 	overlap error
-	members []clustermesh.ClusterName // the pinned clusters, sorted; nil while everybody is believed
+	members []clustermesh.ClusterName // the pinned clusters, sorted; nil if all is true
 	remotes []plan.Remote             // the pinned pod ranges of other clusters, if the mesh is strict
 }
 
@@ -176,7 +176,7 @@ func (d *Daemon) pinned(pins authority.Pins) {
 	}
 }
 
-// savePins keeps the pins that are in force for the next life of the daemon.
+// savePins saves the pins in force for the next life of the daemon.
 func (d *Daemon) savePins(text string) {
 	err := durable.Replace(d.savedPins(), func(f *os.File) error {
 		_, err := f.WriteString(text)
@@ -187,7 +187,7 @@ func (d *Daemon) savePins(text string) {
 	}
 }
 
-// repin puts pins in force that changed.
+// repin puts changed pins in force.
 func (d *Daemon) repin(text string, pins authority.Pins) error {
 	d.gossip.Repin(pins)
 	d.pinned(pins)
@@ -196,14 +196,14 @@ func (d *Daemon) repin(text string, pins authority.Pins) error {
 	return nil
 }
 
-// followPins puts in force what the file of the pins says now. It returns what is wrong with it, or
+// followPins puts the pins in the file in force. It returns what is wrong with the file, or
 // else with the pins in force.
 func (d *Daemon) followPins() []clustermesh.Problem {
 	pins, problems := d.files.pins.Next()
 	_, err := d.files.pins.Source().Now()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && d.config.Authority.later() && len(pins) == 0:
-		return nil // they come later, and open.problems says so
+		return nil // they come later, and belief.Open reports that
 	case len(problems) > 0 || d.trust.overlap == nil:
 		return problems
 	}

@@ -70,7 +70,7 @@ func TestPins(t *testing.T) {
 	if ps := d.followPins(); len(ps) > 0 || len(g.pins) != 2 || len(g.pins[1]) != 2 {
 		t.Errorf("after a change: pins %v, problems %v", g.pins, ps)
 	}
-	for text, says := range map[string]string{
+	for text, message := range map[string]string{
 		"clusters: [":  "last pins stay in force",
 		"clusters: []": "at least this cluster's own",
 		string(authority.Pins{"east": both["east"]}.Encode()):                            "does not list this cluster, west",
@@ -78,8 +78,8 @@ func TestPins(t *testing.T) {
 	} {
 		write("pins.yaml", text)
 		d.files.pins.Source().Look()
-		if ps := d.followPins(); len(ps) != 1 || !strings.Contains(ps[0].String(), says) || len(g.pins) != 2 {
-			t.Errorf("%q: problems %v, want one with %q; pins %d times", text, ps, says, len(g.pins))
+		if ps := d.followPins(); len(ps) != 1 || !strings.Contains(ps[0].String(), message) || len(g.pins) != 2 {
+			t.Errorf("%q: problems %v, want one with %q; pins %d times", text, ps, message, len(g.pins))
 		}
 	}
 	if err := os.Remove(file("pins.yaml")); err != nil {

@@ -12,11 +12,11 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// savedBelief is the file with what authority.believeFile said last. A machine that believed only pinned
-// clusters goes on so when that file is gone.
+// savedBelief is the file with the last value of authority.believeFile. A machine that trusted only
+// pinned clusters continues to do so when believeFile is gone.
 func (d *Daemon) savedBelief() string { return filepath.Join(d.config.StateDir, "believe") }
 
-// followBelief puts in force whom this machine believes, and reports what is wrong with believeFile.
+// followBelief puts the trust of believeFile in force, and reports what is wrong with that file.
 func (d *Daemon) followBelief() []clustermesh.Problem {
 	if !d.config.Authority.later() {
 		return nil
@@ -24,9 +24,9 @@ func (d *Daemon) followBelief() []clustermesh.Problem {
 	pins := d.files.pins.Get()
 	text, unreadable := d.files.believe.Now()
 	b, wrong := belief.InForce(text, unreadable, d.trust.lastBelief)
-	// Nothing can be believed by pins that have not come yet.
+	// Without pins, no cluster can be trusted by them.
 	if all := b == belief.All || len(pins) == 0; all != d.trust.all {
-		d.log.Info("whom this node believes changed", "everybody", all)
+		d.log.Info("whom this node trusts changed", "everybody", all)
 		d.trust.all = all
 		d.gossip.Believe(all)
 		d.pinned(pins)
@@ -37,7 +37,7 @@ func (d *Daemon) followBelief() []clustermesh.Problem {
 			return err
 		})
 		if err != nil {
-			d.log.Warn("cannot save whom this node believes", "error", err)
+			d.log.Warn("cannot save whom this node trusts", "error", err)
 		}
 		d.trust.lastBelief = string(b)
 	}
@@ -46,23 +46,23 @@ func (d *Daemon) followBelief() []clustermesh.Problem {
 	}
 	return []clustermesh.Problem{{
 		Code: problem.PinsFile, Object: "pins", Field: "authority.believeFile", File: d.config.Authority.BelieveFile,
-		Message: "does not count: " + wrong.Error(), Try: "write pinned, or all, into the ConfigMap strait-believe",
+		Message: "is ignored: " + wrong.Error(), Try: "write pinned, or all, into the ConfigMap strait-believe",
 	}}
 }
 
-// belief returns what the config says of whom to believe.
+// belief returns the part of the config about trust.
 func (a AuthorityConfig) belief() belief.Config {
 	return belief.Config{
 		Off: a.Mode == AuthorityOff, Signs: a.on(), Pins: a.PinsFile != "", All: a.Believe == belief.All, Later: a.later(), Make: a.Make != nil,
 	}
 }
 
-// openness returns what is known of whom this node believes.
+// openness returns what belief.Open decides from.
 func (d *Daemon) openness(s clustermesh.State, local clustermesh.Local) belief.Open {
 	pins := d.files.pins.Get()
 	o := belief.Open{Config: d.config.Authority.belief(), TrustsAll: d.trust.all, Pinned: len(pins) > 0, Known: len(pins), Kubernetes: d.kube.present(), Age: time.Since(d.born)}
 	if !o.TrustsAll || o.Off {
-		return o // nobody asks who else is there
+		return o // then the company does not matter
 	}
 	var sealed map[clustermesh.Origin]bool
 	if o.Later {
@@ -75,10 +75,10 @@ func (d *Daemon) openness(s clustermesh.State, local clustermesh.Local) belief.O
 	return o
 }
 
-// openPause is how often a daemon looks whether others sign by now: a seal that comes is no news.
+// openPause is how often a daemon checks whether others sign by now: gossip does not report new seals.
 const openPause = 5 * time.Second
 
-// trustMode returns whom this node believes, for the status.
+// trustMode returns whom this node trusts, for the status.
 func (d *Daemon) trustMode() string {
 	switch {
 	case d.config.Authority.Mode == AuthorityOff:

@@ -70,7 +70,7 @@ func TestBelieveLater(t *testing.T) {
 	write("believe", "pinned")
 	turn(d, "pins and the word", false, 0)
 	if !slices.Equal(g.all, []bool{false}) || len(g.pins) != 1 {
-		t.Errorf("gossip was told %v, and of %d pins", g.all, len(g.pins))
+		t.Errorf("gossip got %v, and %d pins", g.all, len(g.pins))
 	}
 	for _, name := range []string{"pins.yaml", "believe"} {
 		if err := os.Remove(file(name)); err != nil {

@@ -52,7 +52,7 @@ func Check(ctx context.Context, w io.Writer, file string, c Config) error {
 	return nil
 }
 
-// checkAuthority checks the files that say whom the daemon believes.
+// checkAuthority checks the files with keys and pins.
 func checkAuthority(c Config, own clustermesh.ClusterName) (out []clustermesh.Problem) {
 	root, err := loadRoot(c.Authority.RootFile)
 	if err != nil {

@@ -54,7 +54,7 @@ type Config struct {
 	Log         LogConfig           `json:"log,omitempty"`
 }
 
-// SourceConfig says where the cluster's objects come from. Exactly one field must be set.
+// SourceConfig is where the cluster's objects come from. Exactly one field must be set.
 type SourceConfig struct {
 	// Manifest is a directory of Kubernetes YAML.
 	Manifest string `json:"manifest,omitempty"`
@@ -80,7 +80,7 @@ type KubernetesConfig struct {
 	// for the API server, with which it writes, and the root. Without it, the daemon writes with its
 	// own account. See package lend.
 	LeaderDir string `json:"leaderDir,omitempty"`
-	// ClusterSetIPs says where ClusterSetIPs come from: derived Services, or the clustersetCIDRs.
+	// ClusterSetIPs is where ClusterSetIPs come from: derived Services, or the clustersetCIDRs.
 	ClusterSetIPs mcs.IPMode `json:"clusterSetIPs,omitempty"`
 	// DerivedPrefix is prepended to the names of derived Services. Nil means mcs.DerivedPrefix;
 	// with the empty string they are named like their imports.
@@ -117,7 +117,7 @@ type BPFConfig struct {
 	// DestroySockets is whether sockets to backends that are gone are closed, for which the daemon
 	// enters the network namespaces of pods. Nil means true.
 	DestroySockets *bool `json:"destroySockets,omitempty"`
-	// DestroyTCP says which TCP connections to backends that are gone are closed. Connected UDP
+	// DestroyTCP is which TCP connections to backends that are gone are closed. Connected UDP
 	// sockets to such backends are always closed.
 	DestroyTCP sockdestroy.TCPPolicy `json:"destroyTCP,omitempty"`
 	// UnreadyGrace is how long connected UDP sockets stay with a pod that is not ready. Nil means
@@ -155,19 +155,19 @@ type GossipConfig struct {
 	KeyFile   string `json:"keyFile"`
 }
 
-// AuthorityConfig says with which key this cluster signs, and which clusters it believes. Without it,
-// nothing is signed, and everybody who has the gossip key is believed.
+// AuthorityConfig has the key with which this cluster signs, and the clusters that it trusts. Without it,
+// nothing is signed, and every holder of the gossip key is trusted.
 type AuthorityConfig struct {
-	// Mode is off if everybody who has the gossip key shall be believed. The zero value is on.
+	// Mode is off if every holder of the gossip key shall be trusted. The zero value is on.
 	Mode AuthorityMode `json:"mode,omitempty"`
 	// RootFile holds the private key of this cluster's root.
 	RootFile string `json:"rootFile,omitempty"`
-	// PinsFile lists the clusters that are believed. It is read again when it changes.
+	// PinsFile lists the clusters that are trusted. It is read again when it changes.
 	PinsFile string `json:"pinsFile,omitempty"`
-	// Believe says whether only the clusters in PinsFile are believed, which is the default.
+	// Believe is whether only the clusters in PinsFile are trusted, which is the default.
 	Believe Believe `json:"believe,omitempty"`
-	// BelieveFile says the same, and can say it later: until there is such a file, everybody is
-	// believed. It is read again when it changes.
+	// BelieveFile has the same setting, and can come later: until it exists, every holder of the gossip key is
+	// trusted. It is read again when it changes.
 	BelieveFile string `json:"believeFile,omitempty"`
 	// TokenFile holds a token of this node's service account, for the audience of package kube. A
 	// machine without RootFile proves with it which node it is.
@@ -187,7 +187,7 @@ type MakeConfig struct {
 // leads reports whether this machine may write its cluster's record. With pins, that needs the root.
 func (a AuthorityConfig) leads() bool { return a.RootFile != "" || a.PinsFile == "" }
 
-// later reports whether it is said while the daemon runs that only the pins count.
+// later reports whether a file can restrict trust to the pins while the daemon runs.
 func (a AuthorityConfig) later() bool { return a.BelieveFile != "" }
 
 func (a AuthorityConfig) on() bool { return a.Mode != AuthorityOff && a != AuthorityConfig{} }
@@ -216,7 +216,7 @@ func (m MeshConfig) on() bool { return m.Mode != MeshOff }
 
 func (m MeshConfig) strict() bool { return m.Strict == nil || *m.Strict }
 
-// LocalityConfig says where connections go, for Services that do not say so themselves.
+// LocalityConfig is where connections go, for Services without annotations of their own.
 type LocalityConfig struct {
 	// Spill is on by default: a tier keeps only what its ready endpoints can bear. With off, one
 	// ready endpoint carries everything.

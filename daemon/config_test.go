@@ -68,9 +68,9 @@ func TestConfigMistakes(t *testing.T) {
 		{"off without quotes", minimal + "mesh: {mode: off}\nmetrics: {listen: off}\nauthority: {mode: off}\n", nil},
 		{"authority that is off and on", minimal + "authority: {mode: off, pinsFile: /p}\n", []string{"authority.mode: is off"}},
 		{"authority, a word that means nothing", minimal + "authority: {mode: none}\n", []string{"authority.mode"}},
-		{"whom to believe, said twice", minimal + "authority: {pinsFile: /p, rootFile: /r, believe: all, believeFile: /b}\n", []string{"authority.believeFile: says the same"}},
+		{"whom to trust, set twice", minimal + "authority: {pinsFile: /p, rootFile: /r, believe: all, believeFile: /b}\n", []string{"authority.believeFile: says the same"}},
 		{"whom to believe, without pins", minimal + "authority: {rootFile: /r, believeFile: /b}\n", []string{"authority.believeFile: is only for machines with authority.pinsFile"}},
-		{"keys that nobody makes", minimal + "authority: {pinsFile: /p, rootFile: /r, believeFile: /b, make: {secret: s}}\n", []string{"authority.make: needs source.kubernetes.leaderDir"}},
+		{"keys without a leader to make them", minimal + "authority: {pinsFile: /p, rootFile: /r, believeFile: /b, make: {secret: s}}\n", []string{"authority.make: needs source.kubernetes.leaderDir"}},
 		{"a name that falls through to itself", minimal + "dns: {listen: ['127.0.0.1:53'], fallThrough: clusterset.local}\n",
 			[]string{`dns.fallThrough: "clusterset.local" is not the cluster's own zone`}},
 		{"a zone above the clusterset's", minimal + "dns: {listen: ['127.0.0.1:53'], fallThrough: local}\n",
@@ -241,7 +241,7 @@ authority: {mode: off}
 	}
 }
 
-// What a flag says is a mistake among the others.
+// A flag's mistake is reported among the others.
 func TestConfigOverride(t *testing.T) {
 	_, err := daemon.ParseConfig([]byte("mesh: {mtu: 7}"), func(c *daemon.Config) error {
 		c.Cluster = "from-a-flag"

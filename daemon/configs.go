@@ -18,8 +18,8 @@ func (d *Daemon) followConfigs() (behind bool, problems []clustermesh.Problem) {
 	return !followed, belief.UnpinnedConfig(from, d.trust.members)
 }
 
-// unknownConfig returns the clusters whose configuration is accepted and not known. One that is not pinned
-// any more has none that counts.
+// unknownConfig returns the clusters whose configuration is accepted and not known yet. That of a cluster
+// that is no longer pinned does not count.
 func (d *Daemon) unknownConfig(s clustermesh.State) []clustermesh.ClusterName {
 	_, unknown := s.Config(d.config.configFrom(d.self().Cluster))
 	return slices.DeleteFunc(unknown, func(c clustermesh.ClusterName) bool { return !slices.Contains(d.trust.members, c) })

@@ -7,7 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// TestUnknownConfig: a cluster is unknown while it is pinned and has said nothing yet.
+// TestUnknownConfig: a cluster is unknown while it is pinned and its record has not come yet.
 func TestUnknownConfig(t *testing.T) {
 	d := &Daemon{trust: trusted{members: []clustermesh.ClusterName{"own", "heard", "silent"}}}
 	d.who.Cluster = "own"

@@ -15,7 +15,7 @@ import (
 // mistakes collects the errors in a Config, each with the path of its field.
 type mistakes struct {
 	errs []error
-	// unread are the fields whose values do not decode. Their errors already say what is expected,
+	// unread are the fields whose values do not decode. Their errors already name what is expected,
 	// so add ignores further ones.
 	unread map[string]bool
 }
@@ -103,7 +103,7 @@ func textOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// wanted says what a text should look like. The errors of package netip give no example.
+// wanted returns what a text should look like. The errors of package netip give no example.
 func wanted(into any, text string, err error) string {
 	switch into.(type) {
 	case *netip.AddrPort:

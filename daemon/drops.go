@@ -52,7 +52,7 @@ func (k *kernel) countDrops(ctx context.Context) error {
 		switch now, err := k.table.Drops(); {
 		case err == nil:
 			k.drops.note(now)
-		case !errors.Is(err, errors.ErrUnsupported): // a Problem tells of a kernel without nf_tables
+		case !errors.Is(err, errors.ErrUnsupported): // a Problem reports a kernel without nf_tables
 			k.log.Warn("what the filter dropped cannot be read", "error", err)
 		}
 	}

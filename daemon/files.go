@@ -24,7 +24,7 @@ type files struct {
 	// guests are the machines outside every cluster. A file that is gone has none, so that its removal
 	// takes effect.
 	guests *watch.Value[[]plan.Guest]
-	// believe says whom to believe; see whom.
+	// believe has which clusters to trust; see belief.InForce.
 	believe *watch.Source[string]
 }
 
@@ -61,7 +61,7 @@ func (d *Daemon) watchFiles(c Config, changed notify.Signal) files {
 // openFiles reads the files once. There must be gossip keys.
 func (d *Daemon) openFiles(changed notify.Signal) error {
 	d.files = d.watchFiles(d.config, changed)
-	text, _ := d.files.keys.Source().Now() // loading says what is wrong
+	text, _ := d.files.keys.Source().Now() // the load below reports errors
 	keys, err := loadGossipKeys(d.config)
 	d.files.keys.Set(text, keys)
 	return err
@@ -76,7 +76,7 @@ func (f files) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// follow puts in force what the files say now, and returns what is wrong with them. Later files can
+// follow puts the files' present values in force, and returns what is wrong with them. Later files can
 // depend on earlier ones.
 func (d *Daemon) follow(local clustermesh.Local) []clustermesh.Problem {
 	seeds := d.seed(local)

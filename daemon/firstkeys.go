@@ -17,7 +17,7 @@ import (
 // makerPause is how long the maker waits after it tried.
 const makerPause = 5 * time.Second
 
-// maker makes what the cluster lacks, while this node leads.
+// maker makes the keys and pins that the cluster lacks, while this node leads.
 type maker struct {
 	client    kube.Client
 	namespace string
@@ -29,7 +29,7 @@ type maker struct {
 	err  error
 }
 
-// lacks says what is to be made.
+// lacks sets what is to be made.
 func (m *maker) lacks(want belief.Missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +39,7 @@ func (m *maker) lacks(want belief.Missing) {
 	}
 }
 
-// run makes it until ctx is done. What is there is never changed.
+// run makes them until ctx is done. It never changes existing ones.
 func (m *maker) run(ctx context.Context) error {
 	for {
 		select {
@@ -80,7 +80,7 @@ func (m *maker) make(ctx context.Context, want belief.Missing) error {
 	return m.client.MakeConfigMap(ctx, m.namespace, m.names.Believe, map[string]string{"believe": string(belief.Pinned)})
 }
 
-// problems reports why it cannot be made.
+// problems reports why they cannot be made.
 func (m *maker) problems() []clustermesh.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +94,7 @@ func (m *maker) problems() []clustermesh.Problem {
 	}}
 }
 
-// makeKeys tells the maker what the cluster lacks.
+// makeKeys gives the maker what the cluster lacks.
 func (d *Daemon) makeKeys(o belief.Open, s clustermesh.State, local clustermesh.Local) {
 	if !local.NodesKnown || len(local.Nodes) == 0 {
 		return

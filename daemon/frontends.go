@@ -22,7 +22,7 @@ func (frontends) same(a, b want) bool {
 	return sameList(a.Frontends, b.Frontends) && a.Own.Equal(b.Own)
 }
 
-// put also removes unwanted frontends once all have spoken. The load balancer itself adds before it
+// put also removes unwanted frontends once the caution is Exact. The load balancer itself adds before it
 // removes, and may need the room of old frontends for new ones. No other part depends on an
 // unwanted frontend.
 func (f frontends) put(ctx context.Context, j job) ([]problem.Problem, error) {

@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/internal/gossipkey"
 )
 
-// loadGossipKeys reads the gossip keys. If the file is missing, the error says how to make a key.
+// loadGossipKeys reads the gossip keys. If the file is missing, the error has the command that makes a key.
 func loadGossipKeys(c Config) (gossipkey.Ring, error) {
 	keys, err := gossip.LoadKeys(c.Gossip.KeyFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ func (r *rekeyed) Rekey(keys gossipkey.Ring) error {
 }
 
 // TestGossipKeysAreFollowed: the keys change with their file. Whatever happens to the file, the last
-// good ones stay in force, and a Problem says what is wrong without telling a key.
+// good ones stay in force, and a Problem reports what is wrong without printing a key.
 func TestGossipKeysAreFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gossip.key")
 	write := func(text string, mode os.FileMode) {

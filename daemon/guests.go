@@ -30,8 +30,8 @@ func parseGuests(text string) (out []plan.Guest, err error) {
 }
 
 // admit returns the peers that the device may have now. Guests whose pin has gone, or has lost an
-// address, leave it at once: unlike what other clusters say, a pin is known in full, so its absence
-// means what it says even while gossip has not spoken. And they come only while the filter is in force.
+// address, leave it at once: unlike other clusters' records, pins are known in full, so the absence of one
+// is meant even before gossip is synced. And they come only while the filter is in force.
 func (t *tunnels) admit(device *wireguard.Device, j job) ([]datapath.Peer, error) {
 	peers := mayHave(j.Peers, t.kernel.table.InForce())
 	t.withheld = len(peers) < len(j.Peers)

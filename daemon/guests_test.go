@@ -16,7 +16,7 @@ import (
 )
 
 // TestGuestsFile: machines are followed when their file changes, and all go with the file. A file with
-// a mistake leaves the last ones in force, and says so.
+// a mistake leaves the last ones in force, and is reported.
 func TestGuestsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "peers.yaml")
 	d := &Daemon{log: slog.New(slog.DiscardHandler)}

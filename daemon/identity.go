@@ -27,7 +27,7 @@ const (
 // who is this node's identity, as other nodes know it.
 type who = identity.Who
 
-// identity returns what the config says of this node's identity.
+// identity returns the part of the config about this node's identity.
 func (c Config) identity() identity.Config {
 	return identity.Config{Cluster: c.Cluster, Node: c.Node, Advertise: fixedAdvertise(c), Port: c.Gossip.Bind.Port()}
 }

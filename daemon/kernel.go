@@ -39,7 +39,7 @@ type kernel struct {
 	mesh       *tunnels      // nil where the mesh is off
 	prober     *prober       // likewise
 	handshakes notify.Signal // wakes the handshaker
-	balancing  notify.Signal // tells the sweeper that lb is open
+	balancing  notify.Signal // wakes the sweeper when lb is open
 	swept      atomic.Uint64 // sockets whose records the sweeper freed
 
 	// mu guards the fields below against the API, which reads them. It is never held while lb or

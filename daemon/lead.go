@@ -17,11 +17,11 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// lentPause is how often the directory of what is lent is read. The lender waits longer than that
+// lentPause is how often the directory with the loan is read. The lender waits longer than that
 // before it ends.
 const lentPause = time.Second
 
-// lent follows what a pod of this node lends the daemon, so that it can lead its cluster.
+// lent follows the loan of a pod of this node: the credentials with which the daemon can lead its cluster.
 type lent struct {
 	*watch.Source[lend.Loan]
 	// token is the last that was lent. It stays after the loan: the Lease is given up with it.
@@ -48,7 +48,7 @@ func borrow(dir string, changed notify.Signal) *lent {
 	return l
 }
 
-// bearer returns the token for requests to the API server; empty if none was ever lent.
+// bearer returns the token for requests to the API server; empty before the first loan.
 func (l *lent) bearer() string { return l.token.Load().(string) }
 
 // mayLead reports whether this node may lead its cluster now.
@@ -66,7 +66,7 @@ type leading struct {
 	leaderless turn.Leaderless
 }
 
-// followLoan puts in force what is lent to this node: the root, and with it the right to be elected. It
+// followLoan puts the loan in force: the root, and with it the right to be elected. It
 // returns what is wrong with the loan.
 func (d *Daemon) followLoan() []clustermesh.Problem {
 	loan, lent, err := d.kube.loan()
@@ -83,11 +83,11 @@ func (d *Daemon) followLoan() []clustermesh.Problem {
 		s.root = root
 		d.gossip.Reroot(root)
 	}
-	// Without pins, there is no root that others could ask for; the leader makes both.
+	// Without pins there is no root key to lend yet; the leader makes both.
 	may := loan.Token != "" && (root != nil || !d.config.Authority.on() || d.trust.all && len(d.files.pins.Get()) == 0)
 	if may != d.leading.may {
 		d.leading.may = may
-		d.log.Info("what it takes to lead changed", "from", loan.From, "has", may)
+		d.log.Info("the credentials to lead changed", "from", loan.From, "has", may)
 	}
 	d.kube.setMayLead(may)
 	return lentProblems(cmp.Or(err, rootErr))
@@ -117,7 +117,7 @@ func (d *Daemon) leaderless(s clustermesh.State, now time.Time) []clustermesh.Pr
 	}
 	return []clustermesh.Problem{problem.Object("Deployment", d.kube.ownNamespace(), "strait-leader").Problem(clustermesh.Problem{
 		Code: problem.NobodyLeads,
-		Message: fmt.Sprintf("none of its pods has lent a daemon what it takes to lead the cluster since %s: exports and imports stay as they were",
+		Message: fmt.Sprintf("none of its pods has lent a daemon the credentials to lead the cluster since %s: exports and imports stay as they were",
 			since.UTC().Format(time.TimeOnly+"Z")),
 		Try: "look at its pods: kubectl -n " + d.kube.ownNamespace() + " get pods -l app.kubernetes.io/component=leader",
 	})}

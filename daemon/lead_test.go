@@ -64,7 +64,7 @@ func TestStand(t *testing.T) {
 		what, token, root string
 		may               bool
 		has               *authority.PrivateKey
-		says              string
+		message           string
 	}{
 		{"nothing", "", "", false, nil, ""},
 		{"a token alone", "a", "", false, nil, ""},
@@ -80,12 +80,12 @@ func TestStand(t *testing.T) {
 		if d.mayLead() != c.may || (g.root == nil) != (c.has == nil) || g.root != nil && *g.root != *c.has {
 			t.Errorf("%s: may lead %v, root %v", c.what, d.mayLead(), g.root)
 		}
-		if (c.says == "") != (len(problems) == 0) || c.says != "" && !strings.Contains(problems[0].Message, c.says) {
-			t.Errorf("%s: problems %v, want %q", c.what, problems, c.says)
+		if (c.message == "") != (len(problems) == 0) || c.message != "" && !strings.Contains(problems[0].Message, c.message) {
+			t.Errorf("%s: problems %v, want %q", c.what, problems, c.message)
 		}
 	}
 	if g.times != 4 {
-		t.Errorf("gossip was told %d times", g.times)
+		t.Errorf("gossip got it %d times", g.times)
 	}
 	if got := d.kube.(*kubernetes).lent.bearer(); got != "c" {
 		t.Errorf("the Lease would be given up with the token %q", got)
@@ -99,7 +99,7 @@ func TestStand(t *testing.T) {
 	unsigned, g, lends := candidate(t, AuthorityConfig{})
 	lends("a", "")
 	if ps := unsigned.followLoan(); !unsigned.mayLead() || g.times > 0 || len(ps) > 0 {
-		t.Errorf("where the cluster signs nothing: %v, told %d times, %v", unsigned.mayLead(), g.times, ps)
+		t.Errorf("where the cluster signs nothing: %v, passed on %d times, %v", unsigned.mayLead(), g.times, ps)
 	}
 	d.kube.(*kubernetes).lent, d.config.Authority = nil, AuthorityConfig{}
 	if ps := d.followLoan(); !d.mayLead() || len(ps) > 0 {
@@ -107,7 +107,7 @@ func TestStand(t *testing.T) {
 	}
 }
 
-// TestNobodyLeads: every daemon says so, after a while, and not while one that is heard can lead.
+// TestNobodyLeads: every daemon reports it after a while, and not while a live one can lead.
 func TestNobodyLeads(t *testing.T) {
 	d, _, lends := candidate(t, AuthorityConfig{})
 	var state clustermesh.State

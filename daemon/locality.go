@@ -17,7 +17,7 @@ const (
 	DefaultRamp   = 10 * time.Second
 )
 
-// SpillMode says whether a tier that is not healthy enough gives some of its traffic away.
+// SpillMode is whether a tier that is not healthy enough gives some of its traffic away.
 type SpillMode string
 
 // The modes; empty is SpillOn.
@@ -29,7 +29,7 @@ const (
 // UnmarshalText refuses unknown modes.
 func (s *SpillMode) UnmarshalText(text []byte) error { return enum.Decode(s, text, SpillOn, SpillOff) }
 
-// DistanceMode says what ranks clusters that are equally far by their labels.
+// DistanceMode is what ranks clusters that are equally far by their labels.
 type DistanceMode string
 
 // The modes; empty is DistanceRTT.

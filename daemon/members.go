@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// MemberList lists clusters and nodes with what they are believed for; nil before the first moment.
+// MemberList lists clusters and nodes with their keys and trust; nil before the first moment.
 func (d *Daemon) MemberList() *api.MemberList {
 	m := d.now()
 	if m == nil {
@@ -22,7 +22,7 @@ func (d *Daemon) MemberList() *api.MemberList {
 	return api.NewMemberList(d.viewpoint(m), v.memberList(d.gossip.Trust(), d.gossip.Distances(), d.gossip.RTTs()))
 }
 
-// memberList returns each cluster before its nodes, and clusters that are not believed last.
+// memberList returns each cluster before its nodes, and clusters that are not trusted last.
 func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint32, rtts map[clustermesh.Origin]time.Duration) (out []api.Member) {
 	nodes := map[string][]api.Member{}
 	for _, n := range v.nodes() {

@@ -18,7 +18,7 @@ const (
 	// mendShare bounds what looking costs: of the time, 1 of mendShare+1. With 100,000 backends, it
 	// makes the mender look every few seconds.
 	mendShare = 200
-	// mendLogPause is how long a change that something makes again and again is not logged again.
+	// mendLogPause is how long a repeated change is not logged again.
 	mendLogPause = time.Minute
 )
 
@@ -84,7 +84,7 @@ func (m *mended) note(changed []string, err error, now time.Time) bool {
 	return true
 }
 
-// problems says what could not be put back.
+// problems reports what could not be put back.
 func (m *mended) problems() (out []problem.Problem) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

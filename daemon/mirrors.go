@@ -8,8 +8,8 @@ import (
 	"strait.io/strait/clustermesh/policy/mirror"
 )
 
-// writeMirrors tells what other clusters offer. It is called only while this node leads its
-// cluster.
+// writeMirrors gives the mirrorer what other clusters offer. It is called only while this node leads
+// its cluster.
 func (d *Daemon) writeMirrors(k *kubernetes, local clustermesh.Local, m *moment) {
 	own, members, barred := d.self().Cluster, d.trust.members, d.config.barred()
 	policies, objects := k.source.Policies()

@@ -8,7 +8,7 @@ import (
 	"strait.io/strait/datapath/wireguard"
 )
 
-// sizes says how large a packet in the tunnel can be, in bytes.
+// sizes are the largest packets in the tunnel, in bytes.
 type sizes struct {
 	// device is the MTU of the tunnel's device.
 	device int
@@ -27,7 +27,7 @@ func (s sizes) of(p netip.Prefix) int {
 func (s sizes) equal(t sizes) bool { return s.device == t.device && maps.Equal(s.narrow, t.narrow) }
 
 const (
-	// maxUnderlay is the largest underlay MTU that is believed. The first link of a path to another
+	// maxUnderlay is the largest underlay MTU that is accepted. The first link of a path to another
 	// cluster can be larger than the links behind it, and those are Ethernet or less.
 	maxUnderlay = 1500
 	// minTunnel is the least MTU of a device with IPv6 (RFC 8200, section 5).

@@ -51,8 +51,7 @@ func TestSameNames(t *testing.T) {
 	}
 }
 
-// Only addresses that are of no network become the machine's own: any other is a mistake to be
-// told.
+// Only addresses that are of no network become the machine's own: any other is a mistake to report.
 func TestGivenAddrs(t *testing.T) {
 	var d DNSConfig
 	for _, text := range []string{"169.254.20.11:53", "169.254.20.11:5353", "[fd00:53::11]:53", "10.0.0.1:53", "127.0.0.153:53", "0.0.0.0:53", "[2001:db8::1]:53", "[::]:53"} {

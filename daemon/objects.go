@@ -7,7 +7,7 @@ import (
 	"strait.io/strait/daemon/objects"
 )
 
-// writeObjects tells the writers what the cluster's objects should be. It is called only while this
+// writeObjects gives the writers what the cluster's objects should be. It is called only while this
 // node leads its cluster.
 func (d *Daemon) writeObjects(k *kubernetes, local clustermesh.Local, m *moment) {
 	c, own := d.mcsConfig(), d.self().Cluster

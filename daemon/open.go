@@ -8,7 +8,7 @@ import (
 	"strait.io/strait/datapath/sockdestroy"
 )
 
-// countOpen says for each drained cluster how many sockets of this node are still connected to it.
+// countOpen counts for each drained cluster the sockets of this node that are still connected to it.
 // Without a drained cluster it does not read the sockets, of which there can be many.
 func (v viewer) countOpen(clusters []api.Cluster, sockets func() ([]sockdestroy.Record, error)) error {
 	drained := map[clustermesh.ClusterName]*int{}
@@ -38,7 +38,7 @@ func (v viewer) countOpen(clusters []api.Cluster, sockets func() ([]sockdestroy.
 	return nil
 }
 
-// clusterOf returns a function that finds the counter of the cluster that has an address; nil if none
+// clusterOf returns a function that finds the counter of the cluster that has an address; nil if no cluster
 // has it. A pod that is gone is found by the range of its node.
 func (v viewer) clusterOf(counters map[clustermesh.ClusterName]*int) func(netip.Addr) *int {
 	pods, ranges := map[netip.Addr]*int{}, map[netip.Prefix]*int{}

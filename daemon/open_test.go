@@ -42,7 +42,7 @@ func TestCountOpen(t *testing.T) {
 		t.Fatalf("b is drained: %+v, %v; want 3 open sockets", cs, err)
 	}
 	if row := cs[1].TableRow(time.Time{}); !strings.HasSuffix(row[1], "drained 100 %, 3 open") {
-		t.Errorf("the row says %q", row[1])
+		t.Errorf("the row has %q", row[1])
 	}
 	none := func() ([]sockdestroy.Record, error) { return nil, errors.New("no maps") }
 	cs = []api.Cluster{{Name: "b", Drained: 1}}

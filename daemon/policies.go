@@ -49,7 +49,7 @@ func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.C
 	return out
 }
 
-// resultIn returns what a cluster's leader says that it made by a policy.
+// resultIn returns the result of a policy that a cluster's leader published.
 func resultIn(s clustermesh.State, c clustermesh.ClusterName, policy string) (clustermesh.PolicyResult, bool) {
 	all := s.Records[clustermesh.Origin{Cluster: c}].Content.Results
 	i := slices.IndexFunc(all, func(r clustermesh.PolicyResult) bool { return r.Policy == policy })

@@ -39,9 +39,9 @@ type ruleCluster struct {
 	services   map[string]*corev1.Service // by namespace/name
 	slices     map[string]*discoveryv1.EndpointSlice
 	namespaces map[string]bool
-	// away says that the others do not hear it.
+	// away: the others do not hear it.
 	away bool
-	// content is that of its record, written what its leader last wrote, in order, and results what it says of it.
+	// content is that of its record, written what its leader last wrote, in order, and results the results.
 	content clustermesh.Content
 	written []string
 	results []clustermesh.PolicyResult
@@ -226,7 +226,7 @@ func (w *ruleWorld) expect(cluster string, want ...string) {
 	}
 }
 
-// skips returns what a cluster's leader says that it leaves out by a policy: with reasons.
+// skips returns what a cluster's leader leaves out by a policy, with its reasons.
 func (w *ruleWorld) skips(cluster, by string) (out []string) {
 	for _, r := range w.clusters[cluster].results {
 		for _, s := range r.Skipped {
@@ -354,7 +354,7 @@ func TestPolicyRule6_Namespaces(t *testing.T) {
 		w.pass(0)
 		w.expect("c2")
 		w.expectSkips("c2", "p", "NamespaceMissing c1/shop/cart")
-		w.clusters["c2"].namespaces["shop"] = true // somebody creates it
+		w.clusters["c2"].namespaces["shop"] = true // a user creates it
 		w.pass(1)
 		w.expectSkips("c2", "p")
 

@@ -53,7 +53,7 @@ type prober struct {
 
 func newProber(k *kernel) *prober { return &prober{kernel: k, watch: tunnelhealth.New()} }
 
-// aim says which peers there are. It is called in each turn.
+// aim sets the peers to probe. It is called in each turn.
 func (p *prober) aim(r plan.Result, s clustermesh.State, sizes sizes, made int) {
 	targets := health.Targets(r, s, sizes.of)
 	peers, origins := make(map[netip.Addr]tunnelhealth.Peer, len(targets)), make(map[clustermesh.Origin]netip.Addr, len(targets))
@@ -145,7 +145,7 @@ func (p *prober) receive(s *ping.Socket) {
 	}
 }
 
-// send sends the probes that are due. What cannot be sent says nothing about the peer: there is no route
+// send sends the probes that are due. A failure to send is no sign about the peer: there is no route
 // yet, or the device was made again.
 func (p *prober) send() {
 	p.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// TestProof: a node proves the WireGuard key that it has, whoever makes its tunnels, and another one after it
-// got a new key. Without tunnels it proves nothing.
+// TestProof: a node proves the WireGuard key that it has, whichever process makes its tunnels, and another
+// one after it got a new key. Without tunnels it proves nothing.
 func TestProof(t *testing.T) {
 	root := authority.PrivateKey{1}
 	dir := t.TempDir()

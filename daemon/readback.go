@@ -78,7 +78,7 @@ func (k *kernel) summary() (api.Datapath, []problem.Problem) {
 }
 
 // counted returns what the load balancer holds and has counted. What cannot be read is absent;
-// Status says why.
+// Status has the reason.
 func (k *kernel) counted() counted {
 	c := k.counts()
 	if lb, _ := k.opened(); lb != nil {
@@ -132,7 +132,7 @@ func (k *kernel) tunnels() map[key.Public]wireguard.PeerStatus {
 	return out
 }
 
-// had returns the peers that the device has from this daemon's last life; none if it cannot be read.
+// had returns the peers that the device has from this daemon's last life; nil if it cannot be read.
 func (k *kernel) had() (out []plan.Had) {
 	if !k.config.Mesh.on() {
 		return nil

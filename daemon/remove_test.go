@@ -22,7 +22,7 @@ func TestRemoveState(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v %v", left, err)
 	}
-	// Folders that do not exist, so that the test harms nobody if the guard fails.
+	// Folders that do not exist, so that the test does no harm if the check fails.
 	if err := daemon.RemoveState(daemon.Config{StateDir: "/strait-t-nothing", RunDir: filepath.Join(dir, "run")}); err == nil {
 		t.Error("a folder of the root may be removed")
 	}

@@ -29,7 +29,7 @@ func (d *Daemon) apply(ctx context.Context) error {
 	return r.err
 }
 
-// inputs returns what is known when a turn begins, and what the machine says of itself.
+// inputs returns what is known when a turn begins, and the machine's own addresses.
 func (d *Daemon) inputs() (in turn.Inputs, host plan.Host, problems []clustermesh.Problem) {
 	in = turn.Inputs{Self: d.self(), First: !d.firstTurnDone, Derived: d.config.derived(), Leads: d.gossip.Leader()}
 	in.Synced, in.Missing = d.gossip.Synced()

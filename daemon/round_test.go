@@ -7,7 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Only what came and what went is news, whatever the order and however often it is said.
+// Only what came and what went is news, whatever the order and however often it is repeated.
 func TestNews(t *testing.T) {
 	p := func(names ...string) (out []clustermesh.Problem) {
 		for _, n := range names {

@@ -21,7 +21,7 @@ func parseSeeds(text string) (out []string) {
 	return out
 }
 
-// seed tells gossip where to find other nodes: the seeds, and the nodes of its own cluster.
+// seed gives gossip the addresses of other nodes: the seeds, and the nodes of its own cluster.
 func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
 	fromFile, problems := d.files.seeds.Next()
 	all := gossip.Seeds{

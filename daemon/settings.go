@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/internal/enum"
 )
 
-// MeshMode says whether there is a mesh. The zero value is MeshWireGuard.
+// MeshMode is whether there is a mesh. The zero value is MeshWireGuard.
 type MeshMode string
 
 // The modes of the mesh.
@@ -23,13 +23,13 @@ const (
 // UnmarshalText accepts the names of the modes.
 func (m *MeshMode) UnmarshalText(b []byte) error { return enum.Decode(m, b, MeshWireGuard, MeshOff) }
 
-// AuthorityMode says whether keys and pins decide whose word counts. The zero value is AuthorityOn.
+// AuthorityMode is whether keys and pins decide which records are trusted. The zero value is AuthorityOn.
 type AuthorityMode string
 
 // The modes.
 const (
 	AuthorityOn AuthorityMode = "on"
-	// AuthorityOff: everybody who has the gossip key is believed, and that is meant.
+	// AuthorityOff: every holder of the gossip key is trusted, on purpose.
 	AuthorityOff AuthorityMode = "off"
 )
 
@@ -38,10 +38,10 @@ func (m *AuthorityMode) UnmarshalText(b []byte) error {
 	return enum.Decode(m, b, AuthorityOn, AuthorityOff)
 }
 
-// Believe says whose word counts for a machine that has pins.
+// Believe is which clusters a machine with pins trusts.
 type Believe = belief.Belief
 
-// TunnelOwner says what starts the process of a userspace device. The zero value is TunnelOwn.
+// TunnelOwner is what starts the process of a userspace device. The zero value is TunnelOwn.
 type TunnelOwner string
 
 // The owners of the tunnel's process.

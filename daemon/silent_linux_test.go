@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestSilentWithoutTunnels: a node that boots says nothing before its tunnels are there, which another
-// process makes: what it says draws connections. The kernel and the tunnel are real.
+// TestSilentWithoutTunnels: a node that boots publishes nothing before its tunnels are there, which another
+// process makes: a record attracts connections. The kernel and the tunnel are real.
 func TestSilentWithoutTunnels(t *testing.T) {
 	testutil.NeedTun(t)
 	if !testutil.Inside(t, 0) {
@@ -36,7 +36,7 @@ func TestSilentWithoutTunnels(t *testing.T) {
 			return err
 		}
 		if !spoke() {
-			return errors.New("there are tunnels, and the node says nothing")
+			return errors.New("there are tunnels, and the node publishes nothing")
 		}
 		return nil
 	})

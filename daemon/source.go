@@ -24,7 +24,7 @@ import (
 type source interface {
 	// Run reads until ctx is done.
 	Run(ctx context.Context) error
-	// Local returns what the objects say, and whether all of them have been read once. Before that,
+	// Local returns the content of the objects, and whether all of them have been read once. Before that,
 	// only its Problems mean something.
 	Local() (clustermesh.Local, bool)
 	// Changed receives after Local has changed.

@@ -99,7 +99,7 @@ func newStack(observe func(string, time.Duration, error), parts ...part) *stack 
 //  1. Bottom up, it puts the parts whose wanted value changed, that were disturbed, or that failed.
 //  2. It puts the parts that are merely due for a check. As far as strait knows, they hold what
 //     is wanted, so a change need not wait for them.
-//  3. Top down, if all have spoken and no part failed to put, it prunes what is not wanted.
+//  3. Top down, if the caution is Exact and no part failed to put, it prunes what is not wanted.
 //
 // A part that fails to put does not stop the next part. It stops all pruning, because what it could
 // not put may replace what would be pruned. A part that fails to prune stops the parts below it. An

@@ -162,7 +162,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// What the kernel refuses stops nothing and is tried again, but less and less often. It is said in each turn.
+// What the kernel refuses stops nothing and is tried again, but less and less often. It is reported in each turn.
 func TestRefusal(t *testing.T) {
 	f := newFakes()
 	f.low.refused = []problem.Problem{{Object: "peer b/n1", Message: "two nodes have its key"}}

@@ -30,8 +30,8 @@ type stale struct {
 	wait      time.Duration // delay before the next run; 0 if none is needed
 }
 
-// trust is how long a life of the daemon waits to hear from others before it believes what an
-// earlier life saved: nobody else can say more.
+// trust is how long a life of the daemon waits for records of others before it trusts those that an
+// earlier life saved: by then, no newer ones can be expected.
 const trust = turn.Resync
 
 func newStale(k *kernel, c BPFConfig) *stale {

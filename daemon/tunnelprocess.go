@@ -13,7 +13,7 @@ import (
 const askEvery = 10 * time.Second
 
 // askTunnel pokes silent when the process of a device in userspace does not answer, until ctx is done. The kernel
-// tells when a process has died, but not when it was stopped.
+// notices when a process has died, but not when it was stopped.
 func (k *kernel) askTunnel(ctx context.Context, silent notify.Signal) error {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()

@@ -22,7 +22,7 @@ type tunnels struct {
 	newPeers bool
 	// sizes are those of the last put. Owned by the loop.
 	sizes sizes
-	// made is what the device said of itself after the last put. Owned by the loop.
+	// made is how often the device had been made at the last put. Owned by the loop.
 	made int
 	// inside has the peers of the last put, with their addresses inside the tunnel. Guarded by
 	// kernel.mu.

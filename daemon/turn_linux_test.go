@@ -49,7 +49,7 @@ func TestTurnOfOneBackend(t *testing.T) {
 	}
 	w.d.kernel.stack.mark(disturb, "route")
 	if w.turn(t); !slices.Equal(w.ran, []string{"route", "route"}) {
-		t.Errorf("after somebody else changed routes: %v", w.ran)
+		t.Errorf("after another program changed routes: %v", w.ran)
 	}
 }
 

@@ -197,7 +197,7 @@ func (c Config) validateAddresses(m *mistakes) {
 // shared is for addresses behind a carrier's NAT (RFC 6598), which networks of pods use too.
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// openTo says what makes an address one that anybody can reach; empty if nothing does.
+// openTo returns what makes an address reachable from everywhere; empty if nothing does.
 func openTo(a netip.Addr) string {
 	a = a.Unmap()
 	switch {
@@ -251,7 +251,7 @@ func (c Config) leaderDir() string {
 	return c.Source.Kubernetes.LeaderDir
 }
 
-// cidrs returns the ranges of ClusterSetIPs; none if derived Services give them out.
+// cidrs returns the ranges of ClusterSetIPs; nil if derived Services allocate them.
 func (c Config) cidrs() []netip.Prefix {
 	if c.derived() {
 		return nil
@@ -263,7 +263,7 @@ func (c Config) derived() bool {
 	return c.Source.Kubernetes != nil && c.Source.Kubernetes.ClusterSetIPs != mcs.IPsCIDR
 }
 
-// configFrom returns the clusters whose configuration is accepted. The cluster's own needs no such word.
+// configFrom returns the clusters whose configuration is accepted. The cluster's own is always accepted.
 func (c Config) configFrom(own clustermesh.ClusterName) []clustermesh.ClusterName {
 	if c.Source.Kubernetes == nil {
 		return nil

@@ -50,7 +50,7 @@ func (d *Daemon) Status() *api.Status {
 	return status
 }
 
-// Services says where new connections to each service go, and why.
+// Services returns where new connections to each service go, and why.
 func (d *Daemon) Services() *api.ServiceList {
 	m := d.now()
 	if m == nil {

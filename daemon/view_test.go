@@ -61,8 +61,8 @@ func TestViewClusters(t *testing.T) {
 	}
 }
 
-// TestViewConfig: what another cluster says for those that accept its configuration is counted, by whether
-// this one does.
+// TestViewConfig: the configuration in another cluster's record is counted, by whether this cluster accepts
+// it.
 func TestViewConfig(t *testing.T) {
 	v := twoClusters()
 	for c, unasked := range map[clustermesh.ClusterName]int{"a": 0, "b": 3} {
@@ -336,7 +336,7 @@ func TestMeshWithoutDevice(t *testing.T) {
 	}
 }
 
-// Who asked for the kernel's WireGuard is told which setting that was; nobody else is.
+// The error names the setting that asked for the kernel's WireGuard, and only where it is set.
 func TestMeshExplained(t *testing.T) {
 	none := fmt.Errorf("%w: the kernel has no WireGuard; load its module", errors.ErrUnsupported)
 	for _, c := range []struct {

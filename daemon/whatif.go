@@ -43,7 +43,7 @@ func (d *Daemon) ServicesFrom(node string) (*api.ServiceList, error) {
 	return api.NewServiceList(d.seen(m, self), computed(m, self, d.planFor(self, m.state))), nil
 }
 
-// WhatIf says where connections from a node would go after a change: those to one service, or to all if
+// WhatIf returns where connections from a node would go after a change: those to one service, or to all if
 // service is empty.
 func (d *Daemon) WhatIf(change, service, node string) (*api.WhatIf, error) {
 	m := d.now()

@@ -20,13 +20,13 @@ const (
 	KindError       = "Error"
 )
 
-// Meta begins every JSON answer and says how to read the rest.
+// Meta begins every JSON answer and identifies the form of the rest.
 type Meta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 }
 
-// Viewpoint says which node's view an answer is, and how old it is.
+// Viewpoint is the node whose view an answer is, and the view's age.
 type Viewpoint struct {
 	Cluster string `json:"cluster"`
 	Node    string `json:"node"`
@@ -34,7 +34,7 @@ type Viewpoint struct {
 	Clusters int `json:"clusters"`
 	// Time is when the answer was computed.
 	Time time.Time `json:"time"`
-	// Computed is true if another node computed the answer: it says nothing about what the kernel of
+	// Computed is true if another node computed the answer: it does not show what the kernel of
 	// Node holds.
 	Computed bool `json:"computed,omitempty"`
 }
@@ -70,7 +70,7 @@ type Explanation struct {
 type ErrorAnswer struct {
 	Meta
 	Message string `json:"message"`
-	// Try says what to do about it.
+	// Try is what to do about it.
 	Try string `json:"try,omitempty"`
 }
 

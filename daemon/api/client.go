@@ -64,7 +64,7 @@ func (c *Client) Nodes(ctx context.Context) (*NodeList, error) {
 	return &a, nil
 }
 
-// Members asks for all clusters and nodes, with what they are believed for.
+// Members asks for all clusters and nodes, with their keys and trust.
 func (c *Client) Members(ctx context.Context) (*MemberList, error) {
 	var a MemberList
 	if err := c.get(ctx, "members", "", KindMembers, &a, &a.Meta); err != nil {

@@ -59,7 +59,7 @@ func TestClientDenied(t *testing.T) {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("needs root")
 		}
-		t.Skip("needs root, to become somebody else")
+		t.Skip("needs root, to become another user")
 	}
 	s := New(Config{Socket: socketIn(shortDir(t))}, newSource(sample()), nil)
 	start(t, s)

@@ -34,7 +34,7 @@ const (
 	BadRequest FailureReason = "BadRequest"
 )
 
-// Failure says why the client has no answer, and what to do about it.
+// Failure is why the client has no answer, and what to do about it.
 type Failure struct {
 	Reason  FailureReason
 	Message string

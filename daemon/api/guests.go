@@ -15,10 +15,10 @@ type Guest struct {
 	// Range are the addresses that it may have; To what it may call besides the entry node's pods.
 	Range []netip.Prefix `json:"range"`
 	To    []netip.Prefix `json:"to,omitempty"`
-	// Nodes accept it; all, if it is empty. Elsewhere says that the node that answers is not one.
+	// Nodes accept it; all, if it is empty. Elsewhere: the node that answers is not one of them.
 	Nodes     []string `json:"nodes,omitempty"`
 	Elsewhere bool     `json:"elsewhere,omitempty"`
-	// Refused says why the node that answers refuses it; empty if it does not.
+	// Refused is why the node that answers refuses it; empty if it does not.
 	Refused string  `json:"refused,omitempty"`
 	Tunnel  *Tunnel `json:"tunnel,omitempty"`
 }

@@ -94,7 +94,7 @@ func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, 
 	}
 }
 
-// writeRefusal says why a question cannot be answered, and what to do if the error knows it.
+// writeRefusal writes why a question cannot be answered, and what to do if the error has that.
 func writeRefusal(w http.ResponseWriter, err error) {
 	var r *problem.Refusal
 	if !errors.As(err, &r) {
@@ -119,7 +119,7 @@ func (s *Server) requireService(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// writeMirror says why there is no answer about a mirror: its ClusterIP is no frontend of strait's.
+// writeMirror writes why there is no answer about a mirror: its ClusterIP is no frontend of strait's.
 func writeMirror(w http.ResponseWriter, service, policy string, sources []string) {
 	namespace, name, _ := strings.Cut(service, "/")
 	writeError(w, http.StatusNotFound,
@@ -157,7 +157,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 const maxScrapes = 3
 
 // MetricsHandler answers on TCP, which every process of the node can reach. It shows no topology
-// beyond what metrics say. Probes ask the source for its readiness and nothing else.
+// beyond what metrics show. Probes ask the source for its readiness and nothing else.
 func (s *Server) MetricsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{

@@ -12,11 +12,11 @@ import (
 const (
 	// Unheard: the cluster is pinned, and nothing was ever heard of it.
 	Unheard = "unheard"
-	// NotPinned: the cluster says something, and is refused.
+	// NotPinned: records of the cluster arrive, and are refused.
 	NotPinned = "refused"
 )
 
-// Member is a cluster, or one of its nodes, with what it is believed for.
+// Member is a cluster, or one of its nodes, with its keys and what is trusted of it.
 type Member struct {
 	Cluster string `json:"cluster"`
 	// Node is empty for the cluster itself.
@@ -29,7 +29,7 @@ type Member struct {
 	Distance int64 `json:"distance,omitempty"`
 	// RTT is the round-trip time of another cluster's node, in milliseconds.
 	RTT float64 `json:"rtt,omitempty"`
-	// Pinned and Accepts are for clusters: whether it is believed, and for Services of which
+	// Pinned and Accepts are for clusters: whether it is trusted, and for Services of which
 	// namespaces.
 	Pinned  bool     `json:"pinned,omitempty"`
 	Accepts []string `json:"accepts,omitempty"`
@@ -40,12 +40,12 @@ type Member struct {
 	// Root is the fingerprint of the root that signed the statement about a node, or the record of a
 	// cluster. It is empty for the record of its own cluster on the node that leads.
 	Root string `json:"root,omitempty"`
-	// HasRoot is true for a node that is believed and can lead its cluster and sign statements.
+	// HasRoot is true for a node that is trusted and can lead its cluster and sign statements.
 	HasRoot bool `json:"hasRoot,omitempty"`
 	// Ends is when the statement about a node ends, unless it is renewed.
 	Ends time.Time `json:"ends,omitzero"`
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. They are
-	// empty if its build does not say.
+	// empty if its build does not publish them.
 	GossipKeys []string `json:"gossipKeys,omitempty"`
 }
 
@@ -118,7 +118,7 @@ func (l *MemberList) OfOtherRoot(cluster, root string) (nodes []string) {
 	return nodes
 }
 
-// Rekeying says how far the gossip key is replaced; "" if all nodes that say so have the same alone.
+// Rekeying describes the progress of a gossip key rotation; "" if all published keys are the same one.
 func (l *MemberList) Rekeying() string {
 	users, more, silent := map[string]int{}, false, 0
 	keys := l.GossipKeys()

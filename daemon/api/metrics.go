@@ -85,7 +85,7 @@ func (m *Metrics) writes() []Written {
 	return nil
 }
 
-// look calls each with what the sources say now and with the totals, or with nil before the first
+// look calls each with the present values of the sources and with the totals, or with nil before the first
 // plan. Scrapes take turns: counts that arrived out of order would look like counters that
 // restarted.
 func (m *Metrics) look(each func(s *Status, members map[string]int, totals *tally)) {

@@ -42,7 +42,7 @@ func TestMetricsPage(t *testing.T) {
 	}
 	for name, is := range served {
 		if rows[name] != is {
-			t.Errorf("docs/metrics.md says of %s %q, the daemon serves %q", name, rows[name], is)
+			t.Errorf("docs/metrics.md has %s: %q, the daemon serves %q", name, rows[name], is)
 		}
 	}
 	for name := range rows {

@@ -28,10 +28,10 @@ type Policy struct {
 	// Others are the Services that other clusters share under a policy of this name, as
 	// NAMESPACE/NAME of CLUSTER, and that this cluster uses.
 	Others []string `json:"others,omitempty"`
-	// Mirrored is how many mirrors of these the cluster has, Imported how many imports, as its leader says.
+	// Mirrored is how many mirrors of these the cluster has, Imported how many imports, as its leader publishes.
 	Mirrored int `json:"mirrored,omitempty"`
 	Imported int `json:"imported,omitempty"`
-	// Elsewhere is what the leaders of other clusters say of their policies of this name.
+	// Elsewhere has the results of the policies of this name in other clusters, from their leaders.
 	Elsewhere []PolicyElsewhere `json:"elsewhere,omitempty"`
 }
 

@@ -34,9 +34,9 @@ func TestMapProblem(t *testing.T) {
 	}
 }
 
-// TestPressureIsToldOnce: a problem that the daemon reports of a map replaces what is derived, and
-// an answer that is made of an answer says nothing twice.
-func TestPressureIsToldOnce(t *testing.T) {
+// TestPressureOnce: a problem that the daemon reports of a map replaces the derived one, and an answer
+// made of an answer reports nothing twice.
+func TestPressureOnce(t *testing.T) {
 	s := Status{Problems: []problem.Problem{problem.Named("map", "a").Problem(problem.Problem{Message: "is full: 3 frontends wait"})},
 		Datapath: Datapath{Maps: []datapath.MapUsage{{Map: "a", Used: 1, Limit: 1}, {Map: "b", Used: 1, Limit: 1}, {Map: "c", Limit: 1}}}}
 	once := NewStatusAnswer(s).Status
@@ -50,7 +50,7 @@ func TestPressureIsToldOnce(t *testing.T) {
 		t.Error("the status given was changed")
 	}
 	if n := severities(s.withDatapath().Problems)["error"]; n != 2 {
-		t.Errorf("strait_problems says %v errors, want 2", n)
+		t.Errorf("strait_problems has %v errors, want 2", n)
 	}
 }
 
@@ -72,6 +72,6 @@ func TestForeignProgramsAhead(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if n := severities(s.withDatapath().Problems)["warning"]; n != 1 {
-		t.Errorf("strait_problems says %v warnings, want 1", n)
+		t.Errorf("strait_problems has %v warnings, want 1", n)
 	}
 }

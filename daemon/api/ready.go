@@ -2,12 +2,12 @@ package api
 
 import "strings"
 
-// Readiness says whether the node serves its plan.
+// Readiness is whether the node serves its plan.
 type Readiness struct {
 	// Planned is true once there is a plan, Ready once the hooks are attached and a plan has been
 	// applied.
 	Planned, Ready bool
-	// Waiting says what the daemon waits for, as in Status.
+	// Waiting is what the daemon waits for, as in Status.
 	Waiting []string
 }
 

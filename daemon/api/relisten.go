@@ -12,7 +12,7 @@ import (
 const socketLook = time.Second
 
 // serveLocal serves on the socket until ctx ends. If another program removes or replaces the socket,
-// nobody can ask the daemon any more, so it makes a new one. Answers in progress get a second to
+// no client can reach the daemon any more, so it makes a new one. Answers in progress get a second to
 // finish.
 func (s *Server) serveLocal(ctx context.Context) error {
 	for {

@@ -40,7 +40,7 @@ type Source interface {
 	// ServicesFrom lists the services as another node would use them: "NODE", "CLUSTER/NODE", or ""
 	// for this one.
 	ServicesFrom(node string) (*ServiceList, error)
-	// WhatIf says where connections would go after a change, to one service or to all.
+	// WhatIf returns where connections would go after a change, to one service or to all.
 	WhatIf(change, service, from string) (*WhatIf, error)
 }
 
@@ -62,7 +62,7 @@ type Daemon interface {
 	Counts
 }
 
-// Config says where the API listens.
+// Config is where the API listens.
 type Config struct {
 	// Socket is the path of the unix socket. Its directory is created with mode 0700 if it does not
 	// exist.

@@ -62,7 +62,7 @@ func tierRank(name string) int {
 	return len(tierOrder)
 }
 
-// Destination says where new connections to the frontend go: tiers with their share, and the
+// Destination describes where new connections to the frontend go: tiers with their share, and the
 // clusters.
 func (f Frontend) Destination() string {
 	var parts, clusters []string
@@ -83,7 +83,7 @@ func (f Frontend) Destination() string {
 	return strings.Join(parts, " · ") + " (" + strings.Join(clusters, " ") + ")"
 }
 
-// Why says in a few words why connections go there.
+// Why describes in a few words why connections go there.
 func (f Frontend) Why() string {
 	if !f.InKernel {
 		return Bad + " the kernel's map differs from the plan"
@@ -95,7 +95,7 @@ func (f Frontend) Why() string {
 			continue
 		case t.Share > 0 && len(passed) > 0:
 			return strings.Join(passed, ", ")
-		case t.Share > 0 && t.Share < 0.9995: // its first endpoint says why not all
+		case t.Share > 0 && t.Share < 0.9995: // its first endpoint has the reason why not all
 			return strings.TrimPrefix(strings.TrimPrefix(t.Endpoints[0].Reason, "ready; "), "ready, ")
 		case t.Share > 0:
 			return "nearest tier with endpoints"
@@ -111,7 +111,7 @@ func (f Frontend) Why() string {
 	return strings.Join(passed, ", ") + ": connections are refused"
 }
 
-// passedOver says why a tier carries nothing: none of it is ready, or what its first ready endpoint
+// passedOver returns why a tier carries nothing: none of it is ready, or what its first ready endpoint
 // lacks.
 func (t Tier) passedOver() string {
 	name := cmp.Or(t.Name, "no tier")

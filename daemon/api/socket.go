@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DefaultSocket is where straitd serves the API unless its runDir says otherwise.
+	// DefaultSocket is where straitd serves the API unless runDir is set.
 	DefaultSocket = "/run/strait/strait.sock"
 	// maxSocketPath is the size of sockaddr_un.sun_path minus its final zero byte (unix(7)).
 	maxSocketPath = 107

@@ -174,7 +174,7 @@ func (t *Tunnel) carries() string {
 	return t.State
 }
 
-// Down says why the tunnel carries nothing, or no large packets; empty if it is not known that it does not.
+// Down returns why the tunnel carries nothing, or no large packets; empty unless that is known.
 func (t *Tunnel) Down() string {
 	switch t.State {
 	case "narrow":

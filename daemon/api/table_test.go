@@ -77,7 +77,7 @@ func TestServiceRowSaysWhereAndWhy(t *testing.T) {
 		{"passed over", Service{Frontends: one(end("clusterset", "b", true, .5), end("clusterset", "c", true, .5),
 			end("zone", "a", false, 0), end("node", "a", false, 0))}, "2/4", "clusterset 100 % (b c)", "node 0/1 ready, zone 0/1 ready"},
 		{"spill", Service{Frontends: one(end("zone", "a", true, .93), end("cluster", "a", true, .07))}, "2/2",
-			"zone 93 % · cluster 7 % (a)", "node is dead"}, // as the first endpoint says
+			"zone 93 % · cluster 7 % (a)", "node is dead"}, // the reason of the first endpoint
 		{"cluster without a share", Service{Frontends: one(end("clusterset", "b", true, 1), end("clusterset", "c", false, 0))}, "1/2",
 			"clusterset 100 % (b)", "nearest tier with endpoints"},
 		{"ready and barred", Service{Frontends: one(end("zone", "a", true, 0), end("cluster", "a", true, 1))}, "2/2",

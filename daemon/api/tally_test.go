@@ -59,7 +59,7 @@ func TestTallyNeverFalls(t *testing.T) {
 		{"all pods leave", []*View{counted(9, 0, counts{"10.0.0.1": 9}), counted(9, 2, nil)}, traffic{9, 2}, 9},
 		{"a pod comes back with its counter at zero", []*View{counted(9, 0, counts{"10.0.0.1": 9}), counted(9, 0, nil),
 			counted(11, 0, counts{"10.0.0.1": 2})}, traffic{11, 0}, 11},
-		{"the kernel's counters begin anew", []*View{counted(9, 3, counts{"10.0.0.1": 9}), counted(2, 1, counts{"10.0.0.1": 2})},
+		{"the kernel's counters begin at 0 again", []*View{counted(9, 3, counts{"10.0.0.1": 9}), counted(2, 1, counts{"10.0.0.1": 2})},
 			traffic{11, 4}, 11},
 	} {
 		t.Run(c.name, func(t *testing.T) {

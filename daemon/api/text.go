@@ -8,7 +8,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Glyphs begin a cell or a line that has a verdict. A colour can repeat what they say, but never
+// Glyphs begin a cell or a line that has a verdict. A colour can repeat what they mean, but never
 // replaces it.
 const (
 	OK      = "✓"
@@ -19,7 +19,7 @@ const (
 	None = "–"
 )
 
-// Age formats a duration as people say it: "0.4s", "41s", "6m12s", "3h05m", "4d2h". A negative
+// Age formats a duration for people: "0.4s", "41s", "6m12s", "3h05m", "4d2h". A negative
 // duration, possible only after a clock was set back, reads as "0.0s".
 func Age(d time.Duration) string {
 	d = max(d, 0)

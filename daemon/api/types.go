@@ -29,7 +29,7 @@ type Status struct {
 	Applied time.Time `json:"applied"`
 	// Ready is true once maps are restored, hooks attached and the first plan applied.
 	Ready bool `json:"ready"`
-	// Waiting says what the daemon is waiting for while it is not ready or must not prune.
+	// Waiting is what the daemon is waiting for while it is not ready or must not prune.
 	Waiting []string `json:"waiting,omitempty"`
 	Leader  bool     `json:"leader"`
 	// Origins counts the writers whose records this node holds: nodes, and each cluster for its
@@ -45,16 +45,16 @@ type Status struct {
 	Unwritten int `json:"unwritten,omitempty"`
 	// Refused counts what came to the gossip port and was refused since the daemon started, by kind.
 	Refused map[string]uint64 `json:"refused,omitempty"`
-	// Authority says whose word counts: see AuthorityPinned.
+	// Authority is whom the node trusts: see AuthorityPinned.
 	Authority string            `json:"authority,omitempty"`
 	Problems  []problem.Problem `json:"problems"`
 }
 
-// Whose word counts.
+// Whom a node trusts.
 const (
 	// AuthorityPinned: only that of clusters which are pinned.
 	AuthorityPinned = "pinned"
-	// AuthorityEverybody: that of everybody who has the gossip key. With AuthorityOff, it was asked for.
+	// AuthorityEverybody: every holder of the gossip key. AuthorityOff: likewise, by configuration.
 	AuthorityEverybody = "everybody"
 	AuthorityOff       = "off"
 )
@@ -108,8 +108,8 @@ type Cluster struct {
 // ClusterState is the state of a cluster as this node sees it.
 type ClusterState string
 
-// The states of a cluster. Only joined clusters and the node's own are heard now. What the others
-// said last is kept, since unknown is not empty.
+// The states of a cluster. Only joined clusters and the node's own are heard now. The last records of
+// the others are kept, since unknown is not empty.
 const (
 	// Here is this node's own cluster.
 	Here ClusterState = "here"
@@ -132,7 +132,7 @@ type Datapath struct {
 	// created yet.
 	Mesh     string             `json:"mesh"`
 	Features []datapath.Feature `json:"features"`
-	// Maps say how full the kernel's maps are.
+	// Maps are how full the kernel's maps are.
 	Maps []datapath.MapUsage `json:"maps,omitempty"`
 	// Foreign are socket programs of other software on the same path. The list may be some seconds
 	// old.
@@ -206,7 +206,7 @@ type Frontend struct {
 	Refused  uint64 `json:"refused"`
 }
 
-// Endpoint is one candidate. It is in use if its Share is above 0; Reason says why or why not.
+// Endpoint is one candidate. It is in use if its Share is above 0; Reason is why or why not.
 type Endpoint struct {
 	Addr    netip.AddrPort `json:"addr"`
 	Cluster string         `json:"cluster"`
@@ -235,7 +235,7 @@ type Node struct {
 	Name    string `json:"name"`
 	// Contact is "self", "alive", "quiet" (daemon down, machine answers), "silent" or "held".
 	Contact string `json:"contact"`
-	// Dead is true when its own cluster says so. Its endpoints are then withdrawn.
+	// Dead is true when its own cluster declared it dead. Its endpoints are then withdrawn.
 	Dead bool `json:"dead"`
 	// Witnesses are the nodes that claim it silent.
 	Witnesses []string       `json:"witnesses,omitempty"`
@@ -253,15 +253,15 @@ type Node struct {
 	Peer *Peer `json:"peer,omitempty"`
 }
 
-// Peer is what other machines must know of a node to have a tunnel to it: what the daemon's mesh says of the
-// node. It holds no secret.
+// Peer is what other machines must know of a node to have a tunnel to it, from the daemon's mesh. It holds no
+// secret.
 type Peer struct {
 	PublicKey key.Public `json:"publicKey,omitzero"`
 	// Endpoint is the node's outer UDP address.
 	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
 	// AllowedIPs are the addresses of its pods and its own inside the tunnel, sorted.
 	AllowedIPs []netip.Prefix `json:"allowedIPs,omitempty"`
-	// NoTunnel says why no tunnel can lead to the node; empty if one can.
+	// NoTunnel is why no tunnel can lead to the node; empty if one can.
 	NoTunnel string `json:"noTunnel,omitempty"`
 }
 
@@ -271,7 +271,7 @@ type Tunnel struct {
 	Handshake time.Time      `json:"handshake,omitzero"`
 	Sent      int64          `json:"sentBytes"`
 	Received  int64          `json:"receivedBytes"`
-	// State is what probes say the tunnel carries: "unknown", "carrying", "lossy" (some packets are lost),
+	// State is what the tunnel carries according to probes: "unknown", "carrying", "lossy" (some packets are lost),
 	// "narrow" (large packets are lost), "returning" (it carried nothing until Since, and is not relied on
 	// yet), "one-way" (nothing arrives at the node), "silent" (nothing comes from there) or "never" (no
 	// handshake was answered). It is empty if the node is not probed.

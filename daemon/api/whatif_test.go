@@ -32,7 +32,7 @@ func TestOverloaded(t *testing.T) {
 		{"one stood by for four", []float64{0.25, 0.25, 0.25, 0.25, 0}, []float64{0, 0, 0, 0, 1}, 1.4, "4"},
 		{"a spill", []float64{0.25, 0.25, 0.25, 0.25, 0}, []float64{0.35, 0, 0, 0, 0.65}, 1.4, "4"},
 		{"nothing had anything", []float64{0}, []float64{1}, 1.4, ""},
-		{"nobody counts", []float64{0.5, 0.5}, []float64{1, 0}, 0, ""},
+		{"no counters", []float64{0.5, 0.5}, []float64{1, 0}, 0, ""},
 	} {
 		w := NewWhatIf(Viewpoint{}, "drain a", []Service{frontend(tc.before...)}, []Service{frontend(tc.after...)}, tc.factor)
 		var got []string

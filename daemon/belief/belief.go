@@ -1,8 +1,8 @@
-// Package belief decides whom a node believes: everybody who has the gossip key, or only pinned
-// clusters; and how a cluster gets from the one to the other without cutting anybody off.
+// Package belief decides whom a node trusts: every holder of the gossip key, or only pinned
+// clusters; and how a cluster moves from the first to the second without cutting off a cluster.
 //
-// Inputs are the config, pins, files as text, the cluster's objects and the state; outputs are whom to
-// believe, what is missing, and Problems. Pure. It must not know where files are, or how keys are made.
+// Inputs are the config, pins, files as text, the cluster's objects and the state; outputs are whom
+// to trust, what is missing, and Problems. Pure. It must not know where files are, or how keys are made.
 package belief
 
 import (
@@ -11,13 +11,13 @@ import (
 	"strait.io/strait/internal/enum"
 )
 
-// Belief says whose word counts for a machine that has pins. The zero value is Pinned.
+// Belief is which clusters a machine with pins trusts. The zero value is Pinned.
 type Belief string
 
-// Whose word counts.
+// The clusters that a machine trusts.
 const (
 	Pinned Belief = "pinned"
-	// All: everybody who has the gossip key is believed, until all clusters sign.
+	// All: every holder of the gossip key, until all clusters sign.
 	All Belief = "all"
 )
 
@@ -26,18 +26,18 @@ func (w *Belief) UnmarshalText(b []byte) error {
 	return enum.Decode(w, b, Pinned, All)
 }
 
-// Config is what the daemon's config says of whom to believe.
+// Config is the part of the daemon's config about trust.
 type Config struct {
-	// Off: everybody shall be believed. Signs: this cluster has keys or pins.
+	// Off: every holder of the gossip key shall be trusted. Signs: this cluster has keys or pins.
 	Off, Signs bool
-	// Pins: there is a file with pins. All: everybody is believed although there are pins. Later: a file says
-	// while the daemon runs that only the pins count.
+	// Pins: there is a file with pins. All: every holder of the gossip key is trusted in spite of pins. Later:
+	// a file can restrict trust to the pins while the daemon runs.
 	Pins, All, Later bool
 	// Make: the leader makes what the cluster lacks.
 	Make bool
 }
 
-// InForce returns who is to be believed by what believeFile says, now or last; wrong is why it cannot be used.
+// InForce returns whom to trust by the text of believeFile, now or last; wrong is why it cannot be used.
 func InForce(text string, unreadable error, last string) (b Belief, wrong error) {
 	if unreadable == nil {
 		b = Belief(strings.TrimSpace(text))

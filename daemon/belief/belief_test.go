@@ -15,8 +15,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// TestInForce: the file counts; when it is gone or wrong, only the word that pinned clusters alone are
-// believed outlives it.
+// TestInForce: the file decides. When it is gone or wrong, only a last value of pinned
+// stays in force.
 func TestInForce(t *testing.T) {
 	for _, c := range []struct {
 		text       string
@@ -40,31 +40,31 @@ func TestInForce(t *testing.T) {
 	}
 }
 
-// TestOpen: who believes everybody says so, with what to do, unless that was asked for or nobody
-// else is there.
+// TestOpen: a node that trusts every holder of the gossip key warns, with what to do, unless that is
+// configured or the node is alone.
 func TestOpen(t *testing.T) {
 	later := Config{Signs: true, Pins: true, Later: true}
 	for name, c := range map[string]struct {
 		o       Open
 		message string
 	}{
-		"alone, outside Kubernetes":           {Open{TrustsAll: true}, ""},
-		"off":                                 {Open{TrustsAll: true, Config: Config{Off: true}, Company: Company{Seeds: true}}, ""},
-		"pinned":                              {Open{Config: Config{Signs: true, Pins: true}, Pinned: true, Company: Company{Seeds: true}}, ""},
-		"seeds":                               {Open{TrustsAll: true, Company: Company{Seeds: true}}, "neither keys nor pins"},
-		"another node":                        {Open{TrustsAll: true, Company: Company{Nodes: true}}, "strait clusterset init"},
-		"another cluster":                     {Open{TrustsAll: true, Company: Company{Nodes: true, Unpinned: []string{"b"}}}, "neither keys nor pins"},
-		"a root alone":                        {Open{TrustsAll: true, Config: Config{Signs: true}, Company: Company{Seeds: true}}, "set authority.pinsFile"},
-		"all, said for good":                  {Open{TrustsAll: true, Pinned: true, Config: Config{Signs: true, Pins: true, All: true}, Company: Company{Seeds: true}}, "authority.believe says all"},
-		"Kubernetes, without authority":       {Open{TrustsAll: true, Kubernetes: true}, "strait clusterset connect"},
-		"its keys are being made":             {Open{TrustsAll: true, Kubernetes: true, Config: later, Age: time.Minute}, ""},
-		"its keys were not made":              {Open{TrustsAll: true, Kubernetes: true, Config: later, Age: openGrace}, "which its leader makes"},
-		"an upgrade, with another cluster":    {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Unpinned: []string{"b"}}}, "b is not pinned"},
-		"an upgrade, the other is not heard":  {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Seeds: true}}, "none of them is pinned"},
-		"many":                                {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Unpinned: []string{"b", "c", "d", "e"}}}, "b, c, d and 1 more are not pinned"},
-		"pinned, and not all sign":            {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true, Unsigned: []string{"b/n1"}}}, "b/n1 is not signed yet"},
-		"pods that nobody would state":        {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true, Outside: []string{"10.9.0.0/16 of node n1"}}}, "not in the pinned pods"},
-		"pinned, signed, and nobody leads it": {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true}}, "strait-believe does not say pinned"},
+		"alone, outside Kubernetes":          {Open{TrustsAll: true}, ""},
+		"off":                                {Open{TrustsAll: true, Config: Config{Off: true}, Company: Company{Seeds: true}}, ""},
+		"pinned":                             {Open{Config: Config{Signs: true, Pins: true}, Pinned: true, Company: Company{Seeds: true}}, ""},
+		"seeds":                              {Open{TrustsAll: true, Company: Company{Seeds: true}}, "neither keys nor pins"},
+		"another node":                       {Open{TrustsAll: true, Company: Company{Nodes: true}}, "strait clusterset init"},
+		"another cluster":                    {Open{TrustsAll: true, Company: Company{Nodes: true, Unpinned: []string{"b"}}}, "neither keys nor pins"},
+		"a root alone":                       {Open{TrustsAll: true, Config: Config{Signs: true}, Company: Company{Seeds: true}}, "set authority.pinsFile"},
+		"all, by configuration":              {Open{TrustsAll: true, Pinned: true, Config: Config{Signs: true, Pins: true, All: true}, Company: Company{Seeds: true}}, "authority.believe is all"},
+		"Kubernetes, without authority":      {Open{TrustsAll: true, Kubernetes: true}, "strait clusterset connect"},
+		"its keys are being made":            {Open{TrustsAll: true, Kubernetes: true, Config: later, Age: time.Minute}, ""},
+		"its keys were not made":             {Open{TrustsAll: true, Kubernetes: true, Config: later, Age: openGrace}, "which its leader makes"},
+		"an upgrade, with another cluster":   {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Unpinned: []string{"b"}}}, "b is not pinned"},
+		"an upgrade, the other is not heard": {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Seeds: true}}, "none of them is pinned"},
+		"many":                               {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 1, Config: later, Company: Company{Unpinned: []string{"b", "c", "d", "e"}}}, "b, c, d and 1 more are not pinned"},
+		"pinned, and not all sign":           {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true, Unsigned: []string{"b/n1"}}}, "b/n1 is not signed yet"},
+		"pods that no signer certifies":      {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true, Outside: []string{"10.9.0.0/16 of node n1"}}}, "not in the pinned pods"},
+		"pinned, signed, and without leader": {Open{TrustsAll: true, Kubernetes: true, Pinned: true, Known: 2, Config: later, Company: Company{Seeds: true}}, "strait-believe is not set to pinned"},
 	} {
 		ps := c.o.Problems("a")
 		switch {
@@ -77,8 +77,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestLacks: the leader makes the root, the own pin when the root has come to it, and has only pins count when
-// that cuts nobody off.
+// TestLacks: the leader makes the root, its own pin once it has the root, and restricts trust to pins when
+// that cuts off no cluster.
 func TestLacks(t *testing.T) {
 	root := authority.PrivateKey{1}
 	own := authority.Pin{Cluster: "a", Nodes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
@@ -97,16 +97,16 @@ func TestLacks(t *testing.T) {
 		"a root, and seeds":             {edited(func(o *Open) { o.Seeds = true }), true, root.Base64(), own, "pins"},
 		"a root":                        {base, true, root.Base64(), own, "pins"},
 		"garbage for a root":            {base, true, "garbage", own, ""},
-		"all is said":                   {base, false, "", own, ""},
+		"all is set":                    {base, false, "", own, ""},
 		"alone, all signed":             {pinned(func(*Open) {}), true, root.Base64(), own, "pinned"},
 		"no root is lent":               {pinned(func(*Open) {}), true, "", own, ""},
 		"a node does not sign":          {pinned(func(o *Open) { o.Unsigned = []string{"a/n1"} }), true, root.Base64(), own, ""},
-		"pods that nobody would state":  {pinned(func(o *Open) { o.Outside = []string{"x"} }), true, root.Base64(), own, ""},
+		"pods that no signer certifies": {pinned(func(o *Open) { o.Outside = []string{"x"} }), true, root.Base64(), own, ""},
 		"another cluster is there":      {pinned(func(o *Open) { o.Unpinned = []string{"b"} }), true, root.Base64(), own, ""},
 		"joined, and never heard":       {pinned(func(o *Open) { o.Seeds = true }), true, root.Base64(), own, ""},
 		"joined and pinned":             {pinned(func(o *Open) { o.Seeds, o.Known = true, 2 }), true, root.Base64(), own, "pinned"},
 		"joined, and one is not pinned": {pinned(func(o *Open) { o.Seeds, o.Known, o.Unpinned = true, 2, []string{"c"} }), true, root.Base64(), own, ""},
-		"somebody said all":             {pinned(func(*Open) {}), false, root.Base64(), own, ""},
+		"all, set by a person":          {pinned(func(*Open) {}), false, root.Base64(), own, ""},
 	} {
 		m, got := c.o.Lacks(c.undecided, c.root, c.own), ""
 		switch {
@@ -126,7 +126,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestOwnPin: it has room for all that the cluster's nodes say, whatever gives out their pods' addresses.
+// TestOwnPin: it has room for all prefixes of the cluster's nodes, whatever allocates their pods' addresses.
 func TestOwnPin(t *testing.T) {
 	prefix := netip.MustParsePrefix
 	node := func(name, addr string, prefixes ...string) clustermesh.Node {
@@ -147,7 +147,7 @@ func TestOwnPin(t *testing.T) {
 		t.Errorf("pods %v, want %v", pin.Pods, want)
 	}
 	if len(pin.Nodes) > 0 || pin.UID != "uid" {
-		t.Errorf("%+v: a node of the next subnet would not be believed", pin)
+		t.Errorf("%+v: a node of the next subnet would not be trusted", pin)
 	}
 	if out := Outside("a", pin, nodes, s); len(out) > 0 {
 		t.Errorf("outside are %q", out)
@@ -158,8 +158,8 @@ func TestOwnPin(t *testing.T) {
 	}
 }
 
-// TestUnpinnedConfig: the configuration of a cluster that is not pinned does not count, and a Problem
-// says so.
+// TestUnpinnedConfig: the configuration of a cluster that is not pinned is ignored, and a Problem
+// reports that.
 func TestUnpinnedConfig(t *testing.T) {
 	names := func(list ...clustermesh.ClusterName) []clustermesh.ClusterName { return list }
 	for what, c := range map[string]struct {
@@ -215,7 +215,7 @@ func TestPins(t *testing.T) {
 		t.Errorf("endpoints can be in %v", got)
 	}
 	if Nodeless(pins, "west", true) != nil || Nodeless(nil, "west", false) != nil {
-		t.Error("endpoints are bounded although everybody is believed, or nothing is pinned")
+		t.Error("endpoints are bounded although every holder of the gossip key is trusted, or nothing is pinned")
 	}
 }
 

@@ -9,18 +9,18 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// Missing is what a cluster lacks to believe only what is signed, and its leader makes. At most one field
-// is set: each is made when what it needs has come to the nodes.
+// Missing is what the leader must make before a cluster can trust signed records only. At most one field
+// is set: each is made when the nodes have what it depends on.
 type Missing struct {
 	Root bool
 	// Pins are the cluster's own, as text.
 	Pins string
-	// Pinned is that only the pins count.
+	// Pinned restricts trust to the pins.
 	Pinned bool
 }
 
-// Lacks returns what is to be made next. Undecided is whether nothing says yet whom to believe, root the one
-// that is lent to this node.
+// Lacks returns what is to be made next. Undecided: believeFile does not exist yet. Root is the key that
+// is lent to this node.
 func (o Open) Lacks(undecided bool, root string, own authority.Pin) Missing {
 	switch {
 	case !o.Make || !undecided:
@@ -34,16 +34,16 @@ func (o Open) Lacks(undecided bool, root string, own authority.Pin) Missing {
 		own.Roots = []authority.PublicKey{k.Public()}
 		return Missing{Pins: string(authority.Pins{own.Cluster: own}.Encode())}
 	case root != "" && (!o.Seeds || o.Known > 1) && len(o.Unpinned)+len(o.Unsigned)+len(o.Outside) == 0:
-		// Nobody is cut off by it. Where only pins count already, the word is written again if it was
-		// deleted: nodes that are new need it.
+		// It cuts off no cluster. Where trust is restricted already, the ConfigMap is written again if it was
+		// deleted: new nodes need it.
 		return Missing{Pinned: true}
 	}
 	return Missing{}
 }
 
-// OwnPin returns what a cluster pins of itself, by its Nodes and what its nodes say now. It is wide, for it
-// need not keep anybody out: what other clusters pin of this one is confirmed by people. It names no ranges
-// of nodes, so that those of the next subnet are believed too.
+// OwnPin returns a cluster's pin of itself, by its Nodes and its nodes' records. It is wide, because it
+// keeps no cluster out: people confirm what other clusters pin of this one. It names no ranges
+// of nodes, so that those of a new subnet are trusted too.
 func OwnPin(own clustermesh.ClusterName, uid string, nodes []clustermesh.Node, s clustermesh.State) authority.Pin {
 	pin := authority.Pin{Cluster: own, UID: uid, Namespaces: []string{"*"}}
 	for _, n := range nodes {
@@ -85,7 +85,7 @@ func distinct(ps []netip.Prefix) (out []netip.Prefix) {
 }
 
 // Outside returns the prefixes of own nodes that are neither in their Nodes nor in the pinned pods, each
-// with its node: nobody would state them.
+// with its node: no signer would certify them.
 func Outside(own clustermesh.ClusterName, pin authority.Pin, nodes []clustermesh.Node, s clustermesh.State) (out []string) {
 	objects := map[clustermesh.NodeName][]netip.Prefix{}
 	for _, n := range nodes {

@@ -11,13 +11,13 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// openGrace is how long a cluster that is alone may have no keys: its leader makes them.
+// openGrace is how long a lone cluster may have no keys: its leader makes them.
 const openGrace = 3 * time.Minute
 
-// Open is what it takes to say that everybody who has the gossip key is believed.
+// Open is what decides whether to warn that every holder of the gossip key is trusted.
 type Open struct {
 	Config
-	// TrustsAll is whether everybody is believed, and Pinned whether there are pins in force.
+	// TrustsAll is whether every holder of the gossip key is trusted, and Pinned whether pins are in force.
 	TrustsAll, Pinned bool
 	// Known is how many clusters are pinned, this one among them.
 	Known int
@@ -27,18 +27,19 @@ type Open struct {
 	Company
 }
 
-// Company is who else is there.
+// Company is which other nodes and clusters there are.
 type Company struct {
 	// Seeds is whether there are seeds, and Nodes whether there is a record of another node.
 	Seeds, Nodes bool
-	// Unpinned are the clusters that are not pinned, and Unsigned the nodes that are heard and do not
+	// Unpinned are the clusters that are not pinned, and Unsigned the live nodes that do not
 	// sign yet, sorted.
 	Unpinned, Unsigned []string
-	// Outside are prefixes of this cluster's nodes that its pins do not let them have.
+	// Outside are prefixes of this cluster's nodes that its own pin does not allow.
 	Outside []string
 }
 
-// Problems reports that everybody is believed; nothing if that was asked for, or nobody else is there.
+// Problems warns that every holder of the gossip key is trusted, unless that is configured, or the node
+// is alone.
 func (o Open) Problems(own clustermesh.ClusterName) []clustermesh.Problem {
 	alone := !o.Seeds && len(o.Unpinned) == 0
 	switch {
@@ -50,8 +51,8 @@ func (o Open) Problems(own clustermesh.ClusterName) []clustermesh.Problem {
 	why, try := o.why()
 	return []clustermesh.Problem{problem.Cluster(string(own)).Problem(clustermesh.Problem{
 		Code: problem.EverybodyBelieved, Field: "authority", Warning: true,
-		Message: "whoever has the gossip key is believed, whatever cluster or node it says it is: " + why,
-		Try:     try + "; if that is what you want, say so: authority.mode: off",
+		Message: "every holder of the gossip key is trusted, whatever cluster or node it claims to be: " + why,
+		Try:     try + "; or, if that is what you want, set authority.mode: off",
 	})}
 }
 
@@ -64,9 +65,9 @@ func (o Open) why() (why, try string) {
 	case !o.Signs:
 		return "this cluster has neither keys nor pins", connect
 	case !o.Config.Pins:
-		return "this cluster signs what it says, and pins none", "set authority.pinsFile, as strait clusterset init says"
+		return "this cluster signs its records, and pins no cluster", "set authority.pinsFile, as strait clusterset init prints it"
 	case o.All:
-		return "authority.believe says all", "remove that when all clusters sign"
+		return "authority.believe is all", "remove that when all clusters sign"
 	case !o.Pinned && len(o.Unpinned) == 0 && !o.Seeds:
 		return "this cluster has no keys yet, which its leader makes", "look at the pods of strait-leader, or make them with strait clusterset connect"
 	case !o.Pinned:
@@ -80,7 +81,7 @@ func (o Open) why() (why, try string) {
 	case len(o.Outside) > 0:
 		return fmt.Sprintf("%s not in the pinned pods of this cluster", isOrAre(o.Outside)), "pin its ranges with strait clusterset connect --pods"
 	}
-	return "the ConfigMap strait-believe does not say pinned", connect
+	return "the ConfigMap strait-believe is not set to pinned", connect
 }
 
 // isOrAre lists a few names with the verb.
@@ -95,7 +96,7 @@ func isOrAre(names []string) string {
 	return strings.Join(names, ", ") + verb
 }
 
-// CompanyOf returns who else is there. Listed are the pins that are in force, whether or not they count.
+// CompanyOf returns the company of a node. Listed are the pins in force, whether or not they restrict trust.
 func CompanyOf(own clustermesh.Origin, s clustermesh.State, listed authority.Pins, sealed map[clustermesh.Origin]bool) (c Company) {
 	for o := range s.Records {
 		if o.Node != "" && o != own {

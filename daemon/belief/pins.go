@@ -21,9 +21,9 @@ func ParsePins(text string, own clustermesh.ClusterName, root *authority.Private
 	pin, found := pins[own]
 	switch {
 	case !found:
-		return nil, fmt.Errorf("it does not list this cluster, %s: its own nodes would not be believed", own)
+		return nil, fmt.Errorf("it does not list this cluster, %s: its own nodes would not be trusted", own)
 	case root != nil && !slices.Contains(pin.Roots, root.Public()):
-		return nil, fmt.Errorf("it lists the root %s for this cluster, not %s, which is that of authority.rootFile: its own nodes would not be believed", pin.Roots[0].Fingerprint(), root.Public().Fingerprint())
+		return nil, fmt.Errorf("it lists the root %s for this cluster, not %s, which is that of authority.rootFile: its own nodes would not be trusted", pin.Roots[0].Fingerprint(), root.Public().Fingerprint())
 	}
 	return pins, nil
 }
@@ -72,7 +72,7 @@ func UnpinnedConfig(from, members []clustermesh.ClusterName) (out []clustermesh.
 		if !slices.Contains(members, c) {
 			out = append(out, problem.Cluster(string(c)).Problem(clustermesh.Problem{
 				Code: problem.ConfigNotPinned, Field: "source.kubernetes.acceptConfigFrom",
-				Message: "is not pinned, so its configuration does not count: without a pin, anybody who has the gossip key could write it",
+				Message: "is not pinned, so its configuration does not count: without a pin, any holder of the gossip key could write it",
 				Try:     fmt.Sprintf("pin it with strait clusterset connect or accept, or take %s out of the list", c),
 			}))
 		}

@@ -159,7 +159,7 @@ func (b *builder) answer(qtype uint16, found node, labels []string) {
 	r.Extra = append(extra, r.Extra...) // the OPT record stays last
 }
 
-// any answers ANY, which serves those who amplify packets and no client: with one record that says so (RFC 8482).
+// any answers ANY with the one record of RFC 8482: the query serves amplification attacks, and no client.
 func (b *builder) any() dns.RR {
 	return &dns.HINFO{Hdr: header(b.name, dns.TypeHINFO), Cpu: "RFC8482"}
 }
@@ -176,7 +176,7 @@ func (b *builder) address(name string, ip netip.Addr) dns.RR {
 	return &dns.AAAA{Hdr: header(name, dns.TypeAAAA), AAAA: ip.AsSlice()}
 }
 
-// soa returns the record that goes with every negative answer and says how long to cache it (RFC
+// soa returns the record that goes with every negative answer and limits how long it is cached (RFC
 // 2308). Its serial is constant, because the zone cannot be transferred.
 func (b *builder) soa(owner string) dns.RR {
 	return &dns.SOA{Hdr: header(owner, dns.TypeSOA), Ns: "ns.dns." + b.zone, Mbox: "hostmaster." + b.zone,

@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestSilentClients: clients that hold connections and say nothing keep nobody from an answer over TCP, and
-// only so many are open.
+// TestSilentClients: clients that hold connections and send nothing keep no other client from an answer over
+// TCP, and only so many are open.
 func TestSilentClients(t *testing.T) {
 	addr := testutil.FreePort(t)
 	s := run(t, Config{Listen: []netip.AddrPort{addr}}, testTable)

@@ -105,8 +105,8 @@ func TestFallThrough(t *testing.T) {
 	}
 }
 
-// TestFallThroughKeepsTheOwnAnswer: of a name that exists nowhere, the client learns what the
-// cluster's own DNS says, and so for how long.
+// TestFallThroughKeepsTheOwnAnswer: of a name that exists nowhere, the client gets the answer of the
+// cluster's own DNS, and so how long to cache it.
 func TestFallThroughKeepsTheOwnAnswer(t *testing.T) {
 	s := New(Config{FallThrough: "cluster.local", Upstreams: []netip.AddrPort{upstreamOf(t)}}, localTable)
 	r := s.answer(t.Context(), "udp", ask("none.default.svc.cluster.local.", "A"))

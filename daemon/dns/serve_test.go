@@ -55,7 +55,7 @@ func checkServed(t *testing.T, packet, answer []byte) {
 	t.Helper()
 	q, r := new(dns.Msg), new(dns.Msg)
 	if err := r.Unpack(answer); err != nil {
-		t.Fatalf("an answer that nobody can read: %v", err)
+		t.Fatalf("an answer that cannot be read: %v", err)
 	}
 	most := dns.MinMsgSize
 	if q.Unpack(packet) == nil {

@@ -35,7 +35,7 @@ const (
 	grace = 2 * time.Second
 )
 
-// Config says where to listen and for what.
+// Config is where to listen, and which names to answer.
 type Config struct {
 	// Listen are the addresses to serve, each over UDP and TCP.
 	Listen []netip.AddrPort

@@ -46,10 +46,10 @@ func grown(before, now uint64) uint64 {
 	return now - before
 }
 
-// streak tells what goes on from what happens now and then.
+// streak distinguishes lasting drops from occasional ones.
 type streak struct {
 	on       bool
-	contrary int // looks in a row that were not as on says
+	contrary int // looks in a row that contradict on
 }
 
 // note takes whether it happened since the last look. It is on after it did in begin successive

@@ -23,7 +23,7 @@ import (
 // Tunnels is what is known of the tunnels to nodes.
 type Tunnels map[clustermesh.Origin]tunnelhealth.Verdict
 
-// Faults returns what is wrong with tunnels, so that other ways are preferred. Loss alone says too little:
+// Faults returns what is wrong with tunnels, so that other ways are preferred. Loss alone is too weak a sign:
 // a machine that is busy answers late.
 func (t Tunnels) Faults() map[clustermesh.Origin]plan.Fault {
 	out := map[clustermesh.Origin]plan.Fault{}
@@ -38,7 +38,7 @@ func (t Tunnels) Faults() map[clustermesh.Origin]plan.Fault {
 	return out
 }
 
-// darkness says what a tunnel does that is dark. It stays the same while the state does.
+// darkness describes what a dark tunnel does. It stays the same while the state does.
 func darkness(v tunnelhealth.Verdict) string {
 	since := clock(v.Since)
 	switch v.State {

@@ -57,7 +57,7 @@ func TestTunnelProblems(t *testing.T) {
 				}
 				got += string(p.Code) + " " + node
 				if p.Message == "" || p.Try == "" && p.Code != problem.TunnelsUnprobed {
-					t.Errorf("%s says %q, try %q", p.Code, p.Message, p.Try)
+					t.Errorf("%s is %q, try %q", p.Code, p.Message, p.Try)
 				}
 			}
 			if got != c.want || again != c.again {

@@ -1,6 +1,6 @@
 // Package identity decides which cluster and node a daemon is, and notices when that changes.
 //
-// Inputs are the config, what the API server says, and the identity of the daemon's last run; outputs
+// Inputs are the config, the API server's objects, and the identity of the daemon's last run; outputs
 // are the identity or what it waits for, and Problems. Pure. It must not know how an API server is read
 // or where an identity is kept.
 package identity
@@ -25,7 +25,7 @@ type Who struct {
 	Advertise netip.AddrPort `json:"advertise"`
 }
 
-// Config is what the daemon's config says of its identity.
+// Config is the part of the daemon's config about its identity.
 type Config struct {
 	// Cluster is the cluster's id, if it does not come from the API server, and Node the name of the
 	// Node object.
@@ -36,8 +36,8 @@ type Config struct {
 	Port      uint16
 }
 
-// Decide determines this node's identity from what the API server says. If that is not available
-// and patient is true, it is last, the identity of the daemon's last run. Waiting says what is missing;
+// Decide determines this node's identity from the API server's objects. If they are not available
+// and patient is true, it is last, the identity of the daemon's last run. Waiting names what is missing;
 // it is empty if nothing is. An error is a mistake that waiting does not fix.
 func Decide(c Config, id object.Identity, last Who, patient bool) (w Who, waiting string, err error) {
 	if w.Advertise = c.Advertise; !w.Advertise.IsValid() && id.Node.IsValid() {

@@ -163,7 +163,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestCannotLend: a lender that cannot begin says so, and leaves nothing.
+// TestCannotLend: a lender that cannot begin returns why, and leaves nothing.
 func TestCannotLend(t *testing.T) {
 	dir := t.TempDir()
 	l := Lender{Dir: dir, Name: "n", Token: filepath.Join(dir, "missing"), Log: testutil.Logger(t)}
@@ -186,7 +186,7 @@ func TestLoanIsSecret(t *testing.T) {
 	l := Loan{"pod", "secret", "secret"}
 	for _, text := range []string{fmt.Sprint(l), fmt.Sprintf("%+v %#v", l, l), l.LogValue().String()} {
 		if strings.Contains(text, "secret") || !strings.Contains(text, "pod") {
-			t.Errorf("it says %s", text)
+			t.Errorf("it returned %s", text)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Loan struct {
 }
 
 // String implements fmt.Stringer, so that a secret is never printed by accident.
-func (l Loan) String() string { return "loan of " + cmp.Or(l.From, "nobody") }
+func (l Loan) String() string { return "loan of " + cmp.Or(l.From, "no pod") }
 
 // GoString implements fmt.GoStringer.
 func (l Loan) GoString() string { return l.String() }

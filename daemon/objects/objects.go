@@ -15,7 +15,7 @@ import (
 	"strait.io/strait/daemon/plan"
 )
 
-// View returns what the leader of a cluster wants in its API server, from what its source says,
+// View returns what the leader of a cluster wants in its API server, from its source,
 // what all clusters published, and the plan made from that. Call it only after the source has been
 // read and gossip is synced: before that, what is missing is merely unknown.
 func View(c mcs.Config, cluster clustermesh.ClusterName, members []clustermesh.ClusterName, local clustermesh.Local, s clustermesh.State, r plan.Result) mcs.View {

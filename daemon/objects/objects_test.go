@@ -64,7 +64,7 @@ func TestView(t *testing.T) {
 		t.Errorf("namespaces %v", v.Namespaces)
 	}
 	if ps := v.Problems[serve]; len(v.Problems) != 1 || len(ps) != 4 || ps[0].Message != "odd" || ps[1].Message != "left out" || ps[2].Message != "alias" || ps[3].Message != "barred" {
-		t.Errorf("problems to tell of: %+v", v.Problems)
+		t.Errorf("problems for Events: %+v", v.Problems)
 	}
 	if len(v.Imports) != 1 || !v.Exports[0].Exported || v.Clusters["c2"] != mcs.Spoken {
 		t.Errorf("view %+v", v)

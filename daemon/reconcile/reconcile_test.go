@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/daemon/reconcile"
 )
 
-// start runs a loop whose apply sends its number and returns what fail says; stop waits for its end.
+// start runs a loop whose apply sends its number and returns the error of fail; stop waits for its end.
 func start(t *testing.T, c reconcile.Config, fail func(n int) error) (trigger chan struct{}, applied chan int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

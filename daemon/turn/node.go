@@ -13,7 +13,7 @@ type Machine struct {
 	Origin clustermesh.Origin
 	// Advertise is the address that other daemons dial.
 	Advertise netip.AddrPort
-	// Prefixes are the prefixes of the node's pods in the configuration. If there are none, its
+	// Prefixes are the prefixes of the node's pods in the configuration. Without any, its
 	// objects decide.
 	Prefixes []netip.Prefix
 	// Pods are the addresses of all pods of the node, if the source knows more than those with
@@ -27,7 +27,7 @@ type Machine struct {
 	Follower bool
 	// GossipKeys are fingerprints of the gossip keys in force.
 	GossipKeys []string
-	// Mesh says that there are tunnels. The fields below are only for them.
+	// Mesh: there are tunnels. The fields below are only for them.
 	Mesh bool
 	Key  key.Public
 	Port uint16
@@ -35,7 +35,7 @@ type Machine struct {
 	Addresses []netip.Addr
 }
 
-// NodeContent returns what a node publishes about itself: what its objects say, completed by what
+// NodeContent returns what a node publishes about itself: the content of its objects, completed by what
 // only the machine knows. Found is false if it has no Node object.
 func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, found bool) {
 	c, found = local.NodeContent(m.Origin.Node)

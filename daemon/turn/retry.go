@@ -15,7 +15,7 @@ type Retry struct {
 	refusals int // runs in a row in which the kernel refused an object
 }
 
-// Wait returns how long after a run the next one is due. Refused says that the kernel refused an
+// Wait returns how long after a run the next one is due. Refused is whether the kernel refused an
 // object in it, and again how soon the part wants to run itself; 0 if it does not.
 func (r *Retry) Wait(refused bool, again time.Duration) time.Duration {
 	wait := Resync

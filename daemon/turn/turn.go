@@ -13,16 +13,16 @@ import (
 	"strait.io/strait/daemon/plan"
 )
 
-// Caution says how much of what the kernel holds a turn may remove.
+// Caution is how much a turn may remove from the kernel.
 type Caution uint8
 
 const (
-	// GrowOnly: gossip has not spoken. What is wanted is added; no backend and no frontend is lost.
+	// GrowOnly: gossip is not synced. What is wanted is added; no backend and no frontend is lost.
 	GrowOnly Caution = iota
-	// NoPrune: the source or the leader has not spoken. What is wanted is in force; what is not
+	// NoPrune: the source or the leader is not ready. What is wanted is in force; what is not
 	// wanted stays.
 	NoPrune
-	// Exact: all have spoken. The kernel holds what is wanted and nothing else.
+	// Exact: everything is known. The kernel holds what is wanted and nothing else.
 	Exact
 )
 
@@ -33,10 +33,10 @@ type Inputs struct {
 	Self plan.Self
 	// First is true in the first turn of the daemon's life.
 	First bool
-	// Derived says that derived Services give out the ClusterSetIPs, not the plan.
+	// Derived: derived Services allocate the ClusterSetIPs, not the plan.
 	Derived bool
 
-	// Local is what the source says. Sourced is false until the source has read everything: what
+	// Local is what the source has read. Sourced is false until that is everything: what
 	// Local lacks is then unknown, not absent.
 	Local   clustermesh.Local
 	Sourced bool
@@ -48,20 +48,20 @@ type Inputs struct {
 	NoTunnels bool
 	Age       time.Duration
 
-	// Results say what the leader has made of other clusters' Services by its policies; nil while it
+	// Results are what the leader has made of other clusters' Services by its policies; nil while it
 	// has not looked yet.
 	Results []clustermesh.PolicyResult
 
-	// Behind is true while Local does not follow yet from a word of each cluster whose configuration
-	// is accepted, and of which a record is here: what it lacks is then unknown, not absent.
+	// Behind is true until Local reflects the configuration of every accepted cluster whose record
+	// this node has: what it lacks is then unknown, not absent.
 	Behind bool
 
 	// Leads is true if this node writes its cluster's record.
 	Leads bool
-	// Synced is false until gossip holds the whole clusterset; Missing then says what it waits for.
+	// Synced is false until gossip holds the whole clusterset; Missing is then what it waits for.
 	Synced  bool
 	Missing string
-	// Fresh is true once others have told this life of the daemon what they hold. Before, gossip
+	// Fresh is true once this life of the daemon has received the records of others. Before, gossip
 	// may hold only what an earlier life saved, which lacks what happened just before a crash.
 	Fresh bool
 
@@ -86,7 +86,7 @@ type (
 	// Apply makes the kernel hold the plan.
 	Apply struct {
 		Caution Caution
-		// Settled says that what the plan lacks is gone. Otherwise, an earlier life of the daemon
+		// Settled: what the plan lacks is gone. Otherwise, an earlier life of the daemon
 		// may have known it, and crashed before it saved it.
 		Settled bool
 	}
@@ -158,7 +158,7 @@ func Decide(in Inputs) []Step {
 // their process, which comes up seconds later when a machine boots.
 const tunnelGrace = 30 * time.Second
 
-// Silent reports whether the node says nothing yet, because nobody could reach its pods.
+// Silent reports whether the node publishes nothing yet, because no other node could reach its pods.
 func (in Inputs) Silent() bool { return in.NoTunnels && in.Age < tunnelGrace }
 
 // allocations returns the ClusterSetIPs that the cluster should have: those of its derived
@@ -170,8 +170,8 @@ func (in Inputs) allocations() []clustermesh.Allocation {
 	return in.Plan.Allocations
 }
 
-// results returns what the cluster's record should say of the policies: the word of the last leader
-// until this one has looked.
+// results returns the policies' results for the cluster's record: those of the last leader
+// until this one has made its own.
 func (in Inputs) results() []clustermesh.PolicyResult {
 	switch {
 	case in.Results == nil:
@@ -182,7 +182,7 @@ func (in Inputs) results() []clustermesh.PolicyResult {
 	return in.Results
 }
 
-// waiting says who has not spoken yet.
+// waiting names the inputs that are not complete yet.
 func (in Inputs) waiting() (out []string) {
 	if !in.Sourced {
 		out = append(out, "source: the cluster's objects have not been read yet")

@@ -20,7 +20,7 @@ var (
 	given = []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("241.1.2.3")}}
 )
 
-// spoken is a turn of a node that leads its cluster, after everybody has spoken.
+// spoken is a turn of a node that leads its cluster, after all inputs are complete.
 func spoken() turn.Inputs {
 	return turn.Inputs{
 		Self: self, Sourced: true, Synced: true, Leads: true,
@@ -82,7 +82,7 @@ func TestOrder(t *testing.T) {
 		{"the first turn before the source has spoken", func(in *turn.Inputs) { in.First, in.Sourced, in.Record = true, false, nil }, "Look Apply Handshake Show Again"},
 		{"unknown is not empty: the source has not spoken", func(in *turn.Inputs) { in.Sourced, in.Record = false, nil }, "Look Apply Handshake Show"},
 		{"unknown is not empty: gossip has not spoken", func(in *turn.Inputs) { in.Synced = false }, "Publish Look Apply Handshake Show"},
-		{"unknown is not empty: what a config cluster says is not read yet", func(in *turn.Inputs) { in.Behind = true }, "Publish Look Apply Handshake Show"},
+		{"unknown is not empty: a config cluster's configuration is not read yet", func(in *turn.Inputs) { in.Behind = true }, "Publish Look Apply Handshake Show"},
 		{"unknown is not empty: the machine cannot be read", func(in *turn.Inputs) { in.Record = nil }, "Look PublishCluster Look Apply Handshake Show Write"},
 	} {
 		in := spoken()
@@ -126,7 +126,7 @@ func TestCaution(t *testing.T) {
 	}
 }
 
-// What a plan lacks is gone only once others have told this life of the daemon, and the plan has
+// What a plan lacks is gone only once this life of the daemon has the records of others, and the plan has
 // what the node itself published in it.
 func TestSettled(t *testing.T) {
 	for _, c := range []struct{ first, fresh, want bool }{
@@ -141,7 +141,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// What a cluster's record says of its policies is the last leader's word until this one has looked.
+// The results of policies in a cluster's record are those of the last leader until this one has its own.
 func TestTellsResults(t *testing.T) {
 	before, now := []clustermesh.PolicyResult{{Policy: "before"}}, []clustermesh.PolicyResult{{Policy: "now"}}
 	for _, c := range []struct {
@@ -157,8 +157,8 @@ func TestTellsResults(t *testing.T) {
 	}
 }
 
-// What is told is what the source says, with the addresses of whoever gives them out.
-func TestTellsAllocations(t *testing.T) {
+// The cluster's record has the content of the source, with the addresses that the plan or the source allocated.
+func TestAllocationsInRecord(t *testing.T) {
 	other := []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("10.96.0.9")}}
 	for derived, want := range map[bool]netip.Addr{false: given[0].IP, true: other[0].IP} {
 		in := spoken()

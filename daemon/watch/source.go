@@ -1,7 +1,7 @@
 // Package watch follows what changes outside the daemon while it runs, such as files.
 //
 // A Source reads something again and again, and wakes the daemon's loop when it changed. A Value is
-// what the text of a file says: the last good text stays in force, and a Problem reports a bad one.
+// the value of a file: the last good text stays in force, and a Problem reports a bad one.
 // The package must not know what the values mean or who uses them.
 package watch
 
@@ -31,7 +31,7 @@ type Source[T any] struct {
 	err  error
 }
 
-// Config says how to follow a Source.
+// Config is how to follow a Source.
 type Config[T any] struct {
 	// Read reads it. Without Read, the Source is always the zero T.
 	Read func() (T, error)

@@ -20,7 +20,7 @@ const (
 	Empty
 )
 
-// Value is what a file says. The last good value stays in force while the file cannot be used. One
+// Value is the value in a file. The last good value stays in force while the file cannot be used. One
 // goroutine owns it.
 type Value[T any] struct {
 	source *Source[string]
@@ -30,7 +30,7 @@ type Value[T any] struct {
 	value T
 }
 
-// Rule says how a text becomes a value in force.
+// Rule is how a text becomes a value in force.
 type Rule[T any] struct {
 	// Parse reads a text. The empty text is the zero value until another text was in force.
 	Parse func(text string) (T, error)
@@ -61,7 +61,7 @@ func (v *Value[T]) Text() string { return v.text }
 // Set puts a value in force that was read elsewhere, such as by an earlier life of the daemon.
 func (v *Value[T]) Set(text string, value T) { v.text, v.value = text, value }
 
-// Next puts in force what the file says now, if it is good. It returns the value in force, and what
+// Next puts the file's present value in force, if it is good. It returns the value in force, and what
 // is wrong with the file.
 func (v *Value[T]) Next() (T, []problem.Problem) {
 	text, err := v.source.Now()

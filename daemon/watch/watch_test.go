@@ -133,7 +133,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// TestSet: a value of an earlier life stays in force until the file says something else.
+// TestSet: a value of an earlier life stays in force until the file has another one.
 func TestSet(t *testing.T) {
 	text := "7"
 	source := watch.New(watch.Config[string]{Read: func() (string, error) { return text, nil }, Same: func(a, b string) bool { return a == b }})
