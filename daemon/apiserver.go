@@ -159,7 +159,7 @@ func (k *kubernetes) loan() (lend.Loan, bool, error) {
 	return l, true, err
 }
 
-func (k *kubernetes) setMayLead(may bool) { k.leader.Stand(may) }
+func (k *kubernetes) setMayLead(may bool) { k.leader.SetCandidate(may) }
 
 func (k *kubernetes) ownNamespace() string { return k.namespace }
 

@@ -34,7 +34,7 @@ func mirrorView(policies []policy.Policy, own clustermesh.ClusterName, members [
 		return v
 	}
 	for c, k := range known.Clusters {
-		if c != own && k == mcs.Spoken {
+		if c != own && k == mcs.Current {
 			v.Clusters = append(v.Clusters, mirror.Offer(s, c, own, local.ClusterIPs))
 		}
 	}

@@ -105,7 +105,7 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 	out.leader = kube.NewLeader(kube.LeaderConfig{
 		Client: client, Namespace: k.Namespace, Node: node, Term: out.term, Log: log.With("part", "leader"),
 	})
-	out.leader.Stand(out.lent == nil)
+	out.leader.SetCandidate(out.lent == nil)
 	return out, nil
 }
 

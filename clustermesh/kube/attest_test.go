@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodeOfToken: a real API server says where a token is used that is bound to a pod. One for another
+// TestNodeOfToken: a real API server message where a token is used that is bound to a pod. One for another
 // audience, or one that is bound to nothing, proves nothing.
 func TestNodeOfToken(t *testing.T) {
 	b := newBench(t)
@@ -37,15 +37,15 @@ func TestNodeOfToken(t *testing.T) {
 	if n, err := b.direct.NodeOf(ctx, token(Account, "daemon", SignerAudience), b.ns); err != nil || n != b.node {
 		t.Errorf("got %q, %v; want %s", n, err, b.node)
 	}
-	for what, bad := range map[string]struct{ token, says string }{
+	for what, bad := range map[string]struct{ token, message string }{
 		"none":                {"", "has no token"},
 		"garbage":             {"garbage", "does not accept"},
 		"of another audience": {token(Account, "other"), "does not accept"},
 		"of another account":  {token("foreign", "foreign", SignerAudience), "not of system:serviceaccount:" + b.ns + ":strait"},
 		"bound to nothing":    {token(Account, "", SignerAudience), "on which node"},
 	} {
-		if n, err := b.direct.NodeOf(ctx, bad.token, b.ns); err == nil || !strings.Contains(err.Error(), bad.says) {
-			t.Errorf("a token %s: got %q, %v; want %q", what, n, err, bad.says)
+		if n, err := b.direct.NodeOf(ctx, bad.token, b.ns); err == nil || !strings.Contains(err.Error(), bad.message) {
+			t.Errorf("a token %s: got %q, %v; want %q", what, n, err, bad.message)
 		}
 	}
 	must(t, core.Pods(b.ns).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}))
@@ -65,7 +65,7 @@ func TestNodeOf(t *testing.T) {
 	if n, err := nodeOf(good(), "strait-system"); err != nil || n != "n1" {
 		t.Errorf("got %q, %v", n, err)
 	}
-	for says, spoil := range map[string]func(*authenticationv1.TokenReviewStatus){
+	for message, spoil := range map[string]func(*authenticationv1.TokenReviewStatus){
 		"does not accept": func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false },
 		"does not accept the token: expired": func(s *authenticationv1.TokenReviewStatus) {
 			s.Audiences, s.Error = nil, "expired"
@@ -77,8 +77,8 @@ func TestNodeOf(t *testing.T) {
 	} {
 		s := good()
 		spoil(&s)
-		if n, err := nodeOf(s, "strait-system"); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %q, %v", says, n, err)
+		if n, err := nodeOf(s, "strait-system"); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: got %q, %v", message, n, err)
 		}
 	}
 }

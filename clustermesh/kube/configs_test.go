@@ -18,7 +18,7 @@ func TestFollowConfigs(t *testing.T) {
 		s.read()
 		return s
 	}
-	says := func(names ...string) []clustermesh.ClusterConfig {
+	configs := func(names ...string) []clustermesh.ClusterConfig {
 		c := clustermesh.ClusterConfig{Cluster: "east"}
 		for _, n := range names {
 			c.Objects = append(c.Objects, clustermesh.ConfigObject{Kind: "MultiClusterService.networking.gke.io", Name: clustermesh.ServiceName{Namespace: "shop", Name: n},
@@ -40,10 +40,10 @@ func TestFollowConfigs(t *testing.T) {
 		want     int
 	}{
 		{"the first word", nil, false, 0}, {"the same", nil, true, 0},
-		{"two objects", says("a", "b"), false, 2}, {"the same two", says("a", "b"), true, 2},
+		{"two objects", configs("a", "b"), false, 2}, {"the same two", configs("a", "b"), true, 2},
 		// Whoever changes its mind all the time cannot make the leader wait.
-		{"another two", says("a", "c"), true, 2}, {"a third", says("a", "b", "c"), true, 3}, {"none", says(), true, 0},
-		{"one more cluster", append(says("a"), clustermesh.ClusterConfig{Cluster: "south"}), false, 1}, {"no cluster", nil, false, 0},
+		{"another two", configs("a", "c"), true, 2}, {"a third", configs("a", "b", "c"), true, 3}, {"none", configs(), true, 0},
+		{"one more cluster", append(configs("a"), clustermesh.ClusterConfig{Cluster: "south"}), false, 1}, {"no cluster", nil, false, 0},
 	} {
 		if got := s.FollowConfigs(c.configs); got != c.followed {
 			t.Errorf("%s: followed %v", c.what, got)

@@ -53,19 +53,19 @@ type Leader struct {
 	terms   sync.WaitGroup
 	term    sync.Mutex // held while cfg.Term runs
 
-	mu      sync.Mutex
-	stands  bool
-	stood   notify.Signal      // after stands changed
-	end     context.CancelFunc // of the election, while there is one
-	is      bool
-	since   uint64
-	renewed time.Time        // start of the last request that got or renewed the Lease
-	refused map[string]error // why the API server refuses the Lease, by verb
+	mu        sync.Mutex
+	candidate bool
+	candidacy notify.Signal      // after candidate changed
+	end       context.CancelFunc // of the election, while there is one
+	is        bool
+	since     uint64
+	renewed   time.Time        // start of the last request that got or renewed the Lease
+	refused   map[string]error // why the API server refuses the Lease, by verb
 }
 
 // NewLeader makes a Leader that does not lead until it runs.
 func NewLeader(cfg LeaderConfig) *Leader {
-	l := &Leader{cfg: cfg, log: cfg.Log, changed: notify.New(), refused: map[string]error{}, stands: true, stood: notify.New()}
+	l := &Leader{cfg: cfg, log: cfg.Log, changed: notify.New(), refused: map[string]error{}, candidate: true, candidacy: notify.New()}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -79,22 +79,22 @@ func NewLeader(cfg LeaderConfig) *Leader {
 func (l *Leader) Leader() (is bool, since uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.is && l.stands && time.Since(l.renewed) < leaseDuration-retryPeriod, l.since
+	return l.is && l.candidate && time.Since(l.renewed) < leaseDuration-retryPeriod, l.since
 }
 
-// Stand says whether this node stands for election, as it does at first. If it no longer does, it gives up
+// SetCandidate sets whether this node is a candidate, as it is at first. If it no longer does, it gives up
 // the Lease, and is refused nothing.
-func (l *Leader) Stand(stands bool) {
+func (l *Leader) SetCandidate(is bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stands == stands {
+	if l.candidate == is {
 		return
 	}
-	l.stands = stands
-	if !stands && l.end != nil {
+	l.candidate = is
+	if !is && l.end != nil {
 		l.end()
 	}
-	l.stood.Poke()
+	l.candidacy.Poke()
 	l.changed.Poke()
 }
 
@@ -106,20 +106,20 @@ func (l *Leader) election(ctx context.Context) context.Context {
 		if l.end != nil {
 			l.end() // of the last one, which is over
 		}
-		stands := l.stands
-		if stands {
+		candidate := l.candidate
+		if candidate {
 			ctx, l.end = context.WithCancel(ctx)
 		} else {
 			clear(l.refused)
 		}
 		l.mu.Unlock()
-		if stands {
+		if candidate {
 			return ctx
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.stood:
+		case <-l.candidacy:
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (l *Leader) Problems() (out []clustermesh.Problem) {
 // Changed receives a value after Leader or Problems changed. It is for one receiver.
 func (l *Leader) Changed() <-chan struct{} { return l.changed }
 
-// Run stands for election until ctx is done, while Stand says so. Then it gives up the Lease, so that another node can
+// Run stands for election until ctx is done, while it is a candidate. Then it gives up the Lease, so that another node can
 // lead at once, and returns nil.
 func (l *Leader) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.Discard())

@@ -52,8 +52,8 @@ func TestLeader(t *testing.T) {
 	}
 }
 
-// TestStand: a node that no longer stands for election gives up the Lease at once, and can lead again.
-func TestStand(t *testing.T) {
+// TestCandidacy: a node that no longer stands for election gives up the Lease at once, and can lead again.
+func TestCandidacy(t *testing.T) {
 	b := newBench(t)
 	leads := func(l *Leader) func() bool {
 		return func() bool { is, _ := l.Leader(); return is }
@@ -62,11 +62,11 @@ func TestStand(t *testing.T) {
 	b.run(one.Run)
 	b.eventually("n1 leads", patient, leads(one))
 	two := NewLeader(LeaderConfig{Client: b.direct, Namespace: b.ns, Node: "n2", Log: testutil.Logger(t)})
-	two.Stand(false)
+	two.SetCandidate(false)
 	b.run(two.Run)
 	time.Sleep(2 * retryPeriod)
-	two.Stand(true)
-	one.Stand(false)
+	two.SetCandidate(true)
+	one.SetCandidate(false)
 	if leads(one)() {
 		t.Error("it leads, and does not stand")
 	}
@@ -74,8 +74,8 @@ func TestStand(t *testing.T) {
 		t.Logf("it took %s, as long as an election after a death", took)
 	}
 	_, first := one.Leader()
-	two.Stand(false)
-	one.Stand(true)
+	two.SetCandidate(false)
+	one.SetCandidate(true)
 	b.eventually("n1 leads again", patient, leads(one))
 	if _, again := one.Leader(); again <= first {
 		t.Errorf("terms %d, then %d", first, again)

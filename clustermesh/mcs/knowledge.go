@@ -19,7 +19,7 @@ func KnowledgeOf(own clustermesh.ClusterName, s clustermesh.State) map[clusterme
 		case !alive[c]:
 			out[c] = Held
 		case led:
-			out[c] = Spoken
+			out[c] = Current
 		default:
 			out[c] = Unknown
 		}

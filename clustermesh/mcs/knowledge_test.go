@@ -27,7 +27,7 @@ func TestKnowledge(t *testing.T) {
 		},
 	}
 	want := map[clustermesh.ClusterName]mcs.Knowledge{
-		"own": mcs.Spoken, "heard": mcs.Spoken, "leaderless": mcs.Unknown, "away": mcs.Held, "daemonless": mcs.Held, "stranger": mcs.Unknown,
+		"own": mcs.Current, "heard": mcs.Current, "leaderless": mcs.Unknown, "away": mcs.Held, "daemonless": mcs.Held, "stranger": mcs.Unknown,
 	}
 	if got := mcs.KnowledgeOf("own", s); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)

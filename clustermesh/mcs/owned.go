@@ -83,11 +83,11 @@ func OthersOnly(fields []metav1.ManagedFieldsEntry) (out []metav1.ManagedFieldsE
 		if len(clusters) == 0 && !condition {
 			continue
 		}
-		said := othersStatus{Clusters: byOthers(f).Clusters}
+		theirs := othersStatus{Clusters: byOthers(f).Clusters}
 		if condition {
-			said.Conditions = map[string]json.RawMessage{`k:{"type":"` + conflict + `"}`: json.RawMessage("{}")}
+			theirs.Conditions = map[string]json.RawMessage{`k:{"type":"` + conflict + `"}`: json.RawMessage("{}")}
 		}
-		if short, err := json.Marshal(map[string]othersStatus{"f:status": said}); err == nil {
+		if short, err := json.Marshal(map[string]othersStatus{"f:status": theirs}); err == nil {
 			out = append(out, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, FieldsV1: metav1.NewFieldsV1(string(short))})
 		}
 	}

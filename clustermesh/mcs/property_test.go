@@ -41,7 +41,7 @@ func drawView(rt *rapid.T) View {
 	}
 	v := viewOf(exports...)
 	for c := range v.Clusters {
-		v.Clusters[c] = rapid.SampledFrom([]Knowledge{Unknown, Held, Spoken, Spoken, Spoken}).Draw(rt, "knowledge "+string(c))
+		v.Clusters[c] = rapid.SampledFrom([]Knowledge{Unknown, Held, Current, Current, Current}).Draw(rt, "knowledge "+string(c))
 	}
 	v.Config = Config{
 		ImportSlices:  rapid.SampledFrom([]SliceMode{SlicesAll, SlicesHeadless, SlicesNone}).Draw(rt, "slices"),
@@ -143,7 +143,7 @@ func checkOp(rt *rapid.T, v View, o written.Op, exporters map[string]bool, user 
 	}
 	if ImportOf(o) != nil {
 		for c := range exporters {
-			if v.Clusters[clustermesh.ClusterName(c)] != Spoken {
+			if v.Clusters[clustermesh.ClusterName(c)] != Current {
 				rt.Fatalf("%s: exporter %s is %d", o, c, v.Clusters[clustermesh.ClusterName(c)])
 			}
 		}

@@ -17,9 +17,9 @@ import (
 
 func TestPrune_NothingWhileAClusterIsUnknownOrHeld(t *testing.T) {
 	for name, knowledge := range map[string]map[clustermesh.ClusterName]Knowledge{
-		"held":                       {"c1": Spoken, "c2": Held},
-		"heard but without a record": {"c1": Spoken, "c2": Unknown},
-		"forgotten":                  {"c1": Spoken},
+		"held":                       {"c1": Current, "c2": Held},
+		"heard but without a record": {"c1": Current, "c2": Unknown},
+		"forgotten":                  {"c1": Current},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -71,7 +71,7 @@ func TestPrune_WhatAnEvictedClusterExported(t *testing.T) {
 			w := newWorld(t)
 			w.settle(viewOf(exportOf("c1", 1), exportOf("c2", 2)).change(pod("c2", "10.2.0.1", 80)), serve)
 			evicted := func(v View) View {
-				v.Clusters = map[clustermesh.ClusterName]Knowledge{"c1": Spoken, "c2": knowledge}
+				v.Clusters = map[clustermesh.ClusterName]Knowledge{"c1": Current, "c2": knowledge}
 				v.Members = []clustermesh.ClusterName{"c1"}
 				return v
 			}
@@ -129,7 +129,7 @@ func TestDerivedSlices_FollowTheClustersThatAreKnown(t *testing.T) {
 		"nobody exports":    {want: "10.3.0.1"},
 		"an older strait's": {exports: []clustermesh.ClusterExport{exportOf("c1", 1)}, older: true, want: "10.1.0.1 10.3.0.1"},
 	} {
-		for knowledge, k := range map[string]Knowledge{"unknown": Unknown, "held": Held, "forgotten": Spoken + 1} {
+		for knowledge, k := range map[string]Knowledge{"unknown": Unknown, "held": Held, "forgotten": Current + 1} {
 			t.Run(name+", "+knowledge, func(t *testing.T) {
 				w := newWorld(t)
 				w.settle(viewOf(exportOf("c1", 1), exportOf("c3", 3)).change(pod("c1", "10.1.0.1", 80)).change(pod("c3", "10.3.0.1", 80)), serve)
@@ -143,7 +143,7 @@ func TestDerivedSlices_FollowTheClustersThatAreKnown(t *testing.T) {
 				for _, f := range c.pods {
 					v = v.change(f)
 				}
-				if v.Clusters["c3"] = k; k > Spoken {
+				if v.Clusters["c3"] = k; k > Current {
 					delete(v.Clusters, "c3")
 				}
 				w.settle(v, serve)
@@ -151,7 +151,7 @@ func TestDerivedSlices_FollowTheClustersThatAreKnown(t *testing.T) {
 				if i := w.imports["default/serve"]; i == nil || got != c.want || !reflect.DeepEqual(i.Spec, before) {
 					t.Errorf("the derived Service has %s, want %s; import %+v, was %+v", got, c.want, i, before)
 				}
-				v.Clusters["c3"] = Spoken
+				v.Clusters["c3"] = Current
 				w.settle(v, serve)
 				if got := derivedAddrs(w); slices.Contains(got, "10.3.0.1") || len(got) != len(c.pods) {
 					t.Errorf("when c3 has said that it exports no more: %v", got)

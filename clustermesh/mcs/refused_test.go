@@ -12,7 +12,7 @@ import (
 // A quota or a webhook may never admit the derived Service. Only what needs it waits: the import
 // keeps up with the exports, and its condition says what is wrong.
 func TestRefusedService(t *testing.T) {
-	const says = "exceeded quota: few"
+	const refusal = "exceeded quota: few"
 	w := newWorld(t)
 	v := viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 8080))
 	rounds := func(v View) {
@@ -23,10 +23,10 @@ func TestRefusedService(t *testing.T) {
 			}
 		}
 	}
-	w.refuses = says
+	w.refuses = refusal
 	rounds(v)
 	i := w.imports["default/serve"]
-	if c := condition(i.Status.Conditions, "Ready"); c.Status != metav1.ConditionFalse || c.Reason != "Pending" || !strings.Contains(c.Message, says) {
+	if c := condition(i.Status.Conditions, "Ready"); c.Status != metav1.ConditionFalse || c.Reason != "Pending" || !strings.Contains(c.Message, refusal) {
 		t.Errorf("never created: %+v", c)
 	}
 	w.refuses = ""
@@ -34,7 +34,7 @@ func TestRefusedService(t *testing.T) {
 	if c := condition(w.imports["default/serve"].Status.Conditions, "Ready"); c.Status != metav1.ConditionTrue {
 		t.Fatalf("created at last: %+v", c)
 	}
-	w.refuses = says
+	w.refuses = refusal
 	admin := clustermesh.ServicePort{Name: "admin", Proto: http.Proto, Port: 81}
 	more := viewOf(exportOf("c2", 1), exportOf("c3", 2, func(e *clustermesh.Export) { e.Ports = append(e.Ports, admin) })).change(pod("c2", "10.2.0.2", 8080))
 	rounds(more)
@@ -61,12 +61,12 @@ func TestRefusedSlices(t *testing.T) {
 	w := newWorld(t)
 	v := viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 8080))
 	w.settle(v, serve)
-	for _, says := range []string{"exceeded quota: few", ""} {
-		w.trouble.RefusedSlices = says
+	for _, refusal := range []string{"exceeded quota: few", ""} {
+		w.trouble.RefusedSlices = refusal
 		w.settle(v, serve)
 		c := condition(w.imports["default/serve"].Status.Conditions, "Ready")
-		if c.Status != metav1.ConditionTrue || c.Reason != "Ready" || strings.Contains(c.Message, "not up to date: "+says) != (says != "") {
-			t.Errorf("%q: %+v", says, c)
+		if c.Status != metav1.ConditionTrue || c.Reason != "Ready" || strings.Contains(c.Message, "not up to date: "+refusal) != (refusal != "") {
+			t.Errorf("%q: %+v", refusal, c)
 		}
 	}
 }

@@ -304,8 +304,8 @@ func sumOf(s *discoveryv1.EndpointSlice) (out Sum) {
 	for _, key := range sliceLabels {
 		fmt.Fprintf(h, "%q ", s.Labels[key])
 	}
-	said := discoveryv1.EndpointSlice{AddressType: s.AddressType, Endpoints: s.Endpoints, Ports: s.Ports}
-	b, _ := said.Marshal() // cannot fail: it writes to memory
+	content := discoveryv1.EndpointSlice{AddressType: s.AddressType, Endpoints: s.Endpoints, Ports: s.Ports}
+	b, _ := content.Marshal() // cannot fail: it writes to memory
 	h.Write(b)
 	copy(out[:], h.Sum(nil))
 	return out

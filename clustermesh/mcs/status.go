@@ -109,8 +109,8 @@ func (d *differ) importReady() metav1.Condition {
 		c.Reason, c.Message = string(mcsv1beta1.ServiceImportReasonIPFamilyNotSupported), mismatch
 	case d.importType() == clustermesh.Headless, len(have.Spec.IPs) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ready, "Imported from "+clusterNames(d.exporters())+"."
-		if says := d.have.Trouble.RefusedSlices; says != "" {
-			c.Message = shorten(c.Message+" Its EndpointSlices are not up to date: "+says, maxMessage)
+		if refused := d.have.Trouble.RefusedSlices; refused != "" {
+			c.Message = shorten(c.Message+" Its EndpointSlices are not up to date: "+refused, maxMessage)
 		}
 	case d.have.Trouble.NameTaken:
 		c.Message = "Service " + d.serviceName() + ` exists and is not strait's: rename or delete it.`

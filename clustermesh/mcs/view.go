@@ -45,14 +45,14 @@ type View struct {
 // Knowledge is how much is known of what a cluster exports.
 type Knowledge uint8
 
-// Absence is a fact only for a cluster that has Spoken, or is no member.
+// Absence is a fact only for a cluster that has Current, or is no member.
 const (
 	// Unknown: there is no record of what it exports.
 	Unknown Knowledge = iota
 	// Held: it is not heard, so what it last said may be out of date.
 	Held
-	// Spoken: it is heard, and its record is here.
-	Spoken
+	// Current: it is heard, and its record is here.
+	Current
 )
 
 // Config is what the administrator of the cluster chose.
@@ -175,7 +175,7 @@ func nameOfExport(e clustermesh.ExportStatus) clustermesh.ServiceName { return e
 // complete reports whether this cluster has spoken, and every cluster that is heard has said what
 // it exports.
 func (v View) complete() bool {
-	if v.Clusters[v.Cluster] != Spoken {
+	if v.Clusters[v.Cluster] != Current {
 		return false
 	}
 	for c, k := range v.Clusters {
@@ -189,7 +189,7 @@ func (v View) complete() bool {
 // Settled reports whether a cluster exports nothing but what the view says: it has spoken, or it was
 // evicted, and whatever it says does not count.
 func (v View) Settled(c clustermesh.ClusterName) bool {
-	return v.Clusters[c] == Spoken || c != "" && v.Members != nil && !slices.Contains(v.Members, c)
+	return v.Clusters[c] == Current || c != "" && v.Members != nil && !slices.Contains(v.Members, c)
 }
 
 // Changed returns the services for which the two views may want different objects, sorted.

@@ -266,7 +266,7 @@ func (w *world) export(s clustermesh.ServiceName) {
 // thing merges it.
 func viewOf(exports ...clustermesh.ClusterExport) View {
 	v := View{
-		Cluster: "c1", Clusters: map[clustermesh.ClusterName]Knowledge{"c1": Spoken, "c2": Spoken, "c3": Spoken},
+		Cluster: "c1", Clusters: map[clustermesh.ClusterName]Knowledge{"c1": Current, "c2": Current, "c3": Current},
 	}
 	byName := map[clustermesh.ServiceName][]clustermesh.ClusterExport{}
 	for _, e := range exports {

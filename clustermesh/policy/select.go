@@ -142,12 +142,12 @@ func Copied(from map[string]string, patterns []string, isDefault func(key string
 // one cluster makes DNS records and load balancers in another.
 func CopiedAnnotations(from map[string]string, patterns []string) map[string]string {
 	out := Copied(from, patterns, func(string) bool { return false })
-	maps.DeleteFunc(out, func(key, _ string) bool { return obeyed(key) && !slices.Contains(patterns, key) })
+	maps.DeleteFunc(out, func(key, _ string) bool { return actedOn(key) && !slices.Contains(patterns, key) })
 	return out
 }
 
-// obeyed reports whether a key is in a domain whose annotations controllers of Services obey.
-func obeyed(key string) bool {
+// actedOn reports whether a key is in a domain whose annotations controllers of Services obey.
+func actedOn(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return !Portable(key) || slices.Contains([]string{"metallb.io", "metallb.universe.tf"}, domain)
 }

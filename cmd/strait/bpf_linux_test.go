@@ -196,12 +196,12 @@ func TestOptOutOfRealPins(t *testing.T) {
 	served(true)
 	strait("opt-out", "add", cgroup, "--dry-run")
 	served(true)
-	said := strait("opt-out", "add", cgroup)
+	out := strait("opt-out", "add", cgroup)
 	served(false)
 	if list := strait("opt-out", "list"); !strings.Contains(list, cgroup+"  1\n") {
 		t.Errorf("not listed with this process: %s", list)
 	}
-	_, undo, _ := strings.Cut(said, "undo  strait ")
+	_, undo, _ := strings.Cut(out, "undo  strait ")
 	strait(strings.Fields(undo)...)
 	served(true)
 }

@@ -130,13 +130,13 @@ func TestOptOut(t *testing.T) {
 	cgroup := fakeCgroup(t)
 	pins := wellPins()
 	node := pins["/pins/empty"]
-	do := func(code int, says string, args ...string) string {
+	do := func(code int, message string, args ...string) string {
 		t.Helper()
 		e := world(append([]string{"opt-out"}, args...)...).on("/nonexistent/s").with("STRAIT_PINS", "/pins/empty")
 		e.kernel = pins.kernel()
 		got := e.run(t)
-		if got.code != code || !strings.Contains(got.stdout+got.stderr, says) {
-			t.Errorf("%v: exit code %d, want %d and %q:\n%s%s", args, got.code, code, says, got.stdout, got.stderr)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, message) {
+			t.Errorf("%v: exit code %d, want %d and %q:\n%s%s", args, got.code, code, message, got.stdout, got.stderr)
 		}
 		return got.stdout
 	}
@@ -148,7 +148,7 @@ func TestOptOut(t *testing.T) {
 	}
 	do(0, "dry run: cgroup "+cgroup+" would be left alone: what runs in it and below (3 processes now)", "add", cgroup, "--dry-run")
 	has()
-	said := do(0, "✓ cgroup "+cgroup+" is left alone", "add", cgroup+"/")
+	out := do(0, "✓ cgroup "+cgroup+" is left alone", "add", cgroup+"/")
 	has(cgroup)
 	do(0, cgroup+"  3\n", "list")
 	if out := do(0, "is already left alone (3 processes now)", "add", cgroup); strings.Contains(out, "undo") {
@@ -156,7 +156,7 @@ func TestOptOut(t *testing.T) {
 	}
 	do(0, "would be served again", "remove", cgroup, "--dry-run")
 
-	_, undo, _ := strings.Cut(said, "undo  strait opt-out ")
+	_, undo, _ := strings.Cut(out, "undo  strait opt-out ")
 	if want := "remove " + cgroup + " --pins /pins/empty"; strings.TrimSpace(undo) != want {
 		t.Fatalf("undo %q, want %q", undo, want)
 	}

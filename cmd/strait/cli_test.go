@@ -32,7 +32,7 @@ var exitCases = []struct {
 	// daemon is one of those that TestExitCodes starts.
 	daemon, args string
 	code         int
-	says         string // in stdout or stderr
+	message      string // in stdout or stderr
 }{
 	{"all well", "well", "status", 0, "no problems"},
 	{"warnings do not count", "warning", "status", 0, "0 errors, 1 warning"},
@@ -126,8 +126,8 @@ func TestExitCodes(t *testing.T) {
 			if got.code != c.code {
 				t.Errorf("exit code %d, want %d", got.code, c.code)
 			}
-			if !strings.Contains(got.stdout+got.stderr, c.says) {
-				t.Errorf("says nothing of %q:\n%s%s", c.says, got.stdout, got.stderr)
+			if !strings.Contains(got.stdout+got.stderr, c.message) {
+				t.Errorf("says nothing of %q:\n%s%s", c.message, got.stdout, got.stderr)
 			}
 			if (c.code == exitUsage || c.code == exitUnknown) && got.stdout != "" {
 				t.Errorf("stdout must hold results only: %s", got.stdout)

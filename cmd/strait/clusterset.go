@@ -113,7 +113,7 @@ func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFla
 		if err := a.join(ctx, t, m, b); err != nil {
 			return err
 		}
-		if err := a.meet(ctx, t, m, b); err != nil {
+		if err := a.awaitHandshakes(ctx, t, m, b); err != nil {
 			return err
 		}
 		a.printer().line("nothing is pinned by this, so whoever has the gossip key is believed: to have the clusters believe only each other, give the same command without --pin=false")
@@ -127,7 +127,7 @@ func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFla
 		write:  func() error { return trusting.write(ctx, a) },
 		join:   func() error { return a.join(ctx, t, m, b) },
 		turnOn: func(value string) error { return a.turnOn(ctx, t, m, value) },
-		meet:   func() error { return a.meet(ctx, t, m, b) },
+		meet:   func() error { return a.awaitHandshakes(ctx, t, m, b) },
 		signed: func() error {
 			ctx, cancel := t.waiting(ctx)
 			defer cancel()
@@ -173,8 +173,8 @@ func (a *app) join(ctx context.Context, t target, m members, b bundle.Bundle) er
 // askEvery is how often the daemons are asked whether there is a handshake.
 const askEvery = 2 * time.Second
 
-// meet waits for a handshake in both directions between every two of the clusters.
-func (a *app) meet(ctx context.Context, t target, m members, b bundle.Bundle) error {
+// awaitHandshakes waits for a handshake in both directions between every two of the clusters.
+func (a *app) awaitHandshakes(ctx context.Context, t target, m members, b bundle.Bundle) error {
 	ctx, cancel := t.waiting(ctx)
 	defer cancel()
 	p := a.printer()

@@ -283,13 +283,13 @@ func (a *app) followed(ctx context.Context, clusters []*cluster.Cluster, pins fu
 // until waits until nothing lags any more.
 func until(ctx context.Context, what string, lag func() string) error {
 	for {
-		says := lag()
-		if says == "" {
+		behind := lag()
+		if behind == "" {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return waitOver(fmt.Errorf("%s: %s: %w", what, says, context.Cause(ctx)))
+			return waitOver(fmt.Errorf("%s: %s: %w", what, behind, context.Cause(ctx)))
 		case <-time.After(500 * time.Millisecond):
 		}
 	}

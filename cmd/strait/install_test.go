@@ -89,9 +89,9 @@ func TestClusterFlag(t *testing.T) {
 // TestClusterUsage: what can be known without an API server is said without one.
 func TestClusterUsage(t *testing.T) {
 	for _, c := range []struct {
-		args []string
-		code int
-		says string
+		args    []string
+		code    int
+		message string
 	}{
 		{[]string{"clusterset", "connect", "--context", "a"}, exitUsage, "needs two clusters"},
 		{[]string{"clusterset", "disconnect", "--context", "a"}, exitUsage, "accepts 1 arg"},
@@ -100,7 +100,7 @@ func TestClusterUsage(t *testing.T) {
 		{[]string{"install", "--kubeconfig", "/nonexistent", "--context", "a"}, exitProblem, `context "a"`},
 		{[]string{"install", "--kubeconfig", "/nonexistent", "extra"}, exitUsage, "extra"},
 	} {
-		if got := world(c.args...).run(t); got.code != c.code || !strings.Contains(got.stderr, c.says) {
+		if got := world(c.args...).run(t); got.code != c.code || !strings.Contains(got.stderr, c.message) {
 			t.Errorf("%v: exit code %d, %s", c.args, got.code, got.stderr)
 		}
 	}

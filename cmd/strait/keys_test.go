@@ -22,7 +22,7 @@ func TestKeys(t *testing.T) {
 		}
 		return r.stdout
 	}
-	said := func(out string, want ...string) {
+	prints := func(out string, want ...string) {
 		t.Helper()
 		for _, w := range want {
 			if !strings.Contains(out, w) {
@@ -30,15 +30,15 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
-	said(ok("init", "--dir", at("a"), "--id", "rack1", "--pods", "10.1.0.0/16", "--nodes", "192.0.2.0/25"),
+	prints(ok("init", "--dir", at("a"), "--id", "rack1", "--pods", "10.1.0.0/16", "--nodes", "192.0.2.0/25"),
 		"rack1", "SHA256:", "10.1.0.0/16", "rootFile: "+at("a/root.key"), "pinsFile: "+at("a/pins.yaml"))
-	said(ok("invite", "--dir", at("a"), "--id", "rack2", "--pods", "10.2.0.0/16", "--nodes", "192.0.2.128/25", "--regions", "eu,eu-2", "--accept", "shop,team-*",
+	prints(ok("invite", "--dir", at("a"), "--id", "rack2", "--pods", "10.2.0.0/16", "--nodes", "192.0.2.128/25", "--regions", "eu,eu-2", "--accept", "shop,team-*",
 		"--seed", "192.0.2.1:7946", "--out", at("rack2.invitation"), "--yes"), "rack2", "eu eu-2", "shop team-*", "strait clusterset accept")
-	said(ok("accept", "--dir", at("b"), at("rack2.invitation"), "--yes"), "rack1", "rack2", "seedsFile: "+at("b/seeds"))
+	prints(ok("accept", "--dir", at("b"), at("rack2.invitation"), "--yes"), "rack1", "rack2", "seedsFile: "+at("b/seeds"))
 	ok("invite", "--dir", at("a"), "--id", "rack3", "--nodes", "198.51.100.0/24", "--out", at("rack3.invitation"), "--yes")
 	ok("accept", "--dir", at("c"), at("rack3.invitation"), "--yes", "--accept", "none")
-	said(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "rack3")
-	said(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "nothing to do")
+	prints(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "rack3")
+	prints(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "nothing to do")
 
 	for _, file := range []string{"a/root.key", "b/root.key", "a/gossip.key", "b/gossip.key", "b/pins.yaml", "rack2.invitation"} {
 		if st, err := os.Stat(at(file)); err != nil || st.Mode() != 0o600 {
@@ -61,7 +61,7 @@ func TestKeys(t *testing.T) {
 	all := map[string]string{}
 	for _, c := range []string{"a", "b", "c"} {
 		all[c] = ok("pins", "--dir", at(c))
-		said(all[c], "rack1", "rack2", "rack3")
+		prints(all[c], "rack1", "rack2", "rack3")
 		for _, secret := range []string{"a", "b", "c"} {
 			if key := strings.TrimSpace(read(secret + "/root.key")); strings.Contains(all[c]+read(c+"/pins.yaml"), key) {
 				t.Errorf("the pins of %s show the root key of %s", c, secret)
@@ -71,17 +71,17 @@ func TestKeys(t *testing.T) {
 	if strings.Contains(all["c"], "*") {
 		t.Errorf("c accepts something:\n%s", all["c"])
 	}
-	said(all["a"], "shop team-*")
+	prints(all["a"], "shop team-*")
 
 	old := read("a/root.key")
-	said(ok("rotate", "--dir", at("a")), "rack1", "strait clusterset rotate --finish")
+	prints(ok("rotate", "--dir", at("a")), "rack1", "strait clusterset rotate --finish")
 	ok("rotate", "--dir", at("a")) // again does no harm
-	said(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "rack1")
+	prints(ok("accept", "--dir", at("b"), at("a/pins.yaml"), "--yes"), "rack1")
 	both := ok("pins", "--dir", at("b"))
 	if read("a/root.key") != old {
 		t.Error("the first step changed the root key")
 	}
-	said(ok("rotate", "--dir", at("a"), "--finish"), "restart straitd")
+	prints(ok("rotate", "--dir", at("a"), "--finish"), "restart straitd")
 	if read("a/root.key") == old {
 		t.Error("the root key is still the old one")
 	}
@@ -120,7 +120,7 @@ func TestKeys(t *testing.T) {
 	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", "n7", "--yes").run(t); r.code != exitUsage || !strings.Contains(r.stderr, "--key: \"n7\" is not the fingerprint") {
 		t.Errorf("a key that is none: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	said(ok("forget", "--dir", at("b"), "rack3", "--yes"), "evicted")
+	prints(ok("forget", "--dir", at("b"), "rack3", "--yes"), "evicted")
 	if left := ok("pins", "--dir", at("b")); strings.Contains(left, "rack3") {
 		t.Errorf("an evicted cluster is pinned:\n%s", left)
 	}
@@ -137,11 +137,11 @@ func TestKeysRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		what string
-		args []string
-		in   string
-		code int
-		says string
+		what    string
+		args    []string
+		in      string
+		code    int
+		message string
 	}{
 		{"before there are keys", invite("rack2", "10.2.0.0/16"), "", exitProblem, "strait clusterset init"},
 		{"a range that is none", []string{"init", "--id", "rack1", "--nodes", "here"}, "", exitUsage, "--nodes"},
@@ -163,8 +163,8 @@ func TestKeysRefuse(t *testing.T) {
 	} {
 		e := world(append([]string{"clusterset"}, c.args...)...)
 		e.stdin = strings.NewReader(c.in)
-		if r := e.run(t); r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.says) {
-			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", c.what, r.code, c.code, c.says, r.stdout, r.stderr)
+		if r := e.run(t); r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.message) {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", c.what, r.code, c.code, c.message, r.stdout, r.stderr)
 		}
 	}
 	if _, err := os.Stat(at("b/root.key")); err == nil {

@@ -38,7 +38,7 @@ func TestPeerListProxy(t *testing.T) {
 		e := world("peer", "list").on(socket)
 		e.kernel.proxied = func() bool { return proxied }
 		got := e.run(t)
-		if says := strings.Contains(got.stdout, "laptop calls ClusterSetIPs, such as 10.96.3.9 of default/far"); got.code != 0 || says == proxied {
+		if listed := strings.Contains(got.stdout, "laptop calls ClusterSetIPs, such as 10.96.3.9 of default/far"); got.code != 0 || listed == proxied {
 			t.Errorf("with kube-proxy %v: exit code %d\n%s", proxied, got.code, got.stdout)
 		}
 	}
@@ -48,11 +48,11 @@ func TestPeerListProxy(t *testing.T) {
 // the last one that is removed leaves a file without peers.
 func TestPeerAdd(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "peers.yaml")
-	do := func(code int, says string, args ...string) {
+	do := func(code int, message string, args ...string) {
 		t.Helper()
 		got := world(append(append([]string{"peer"}, args...), "--file", file)...).run(t)
-		if got.code != code || !strings.Contains(got.stdout+got.stderr, says) {
-			t.Errorf("strait peer %s: exit code %d, want %d with %q: %s%s", strings.Join(args, " "), got.code, code, says, got.stdout, got.stderr)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, message) {
+			t.Errorf("strait peer %s: exit code %d, want %d with %q: %s%s", strings.Join(args, " "), got.code, code, message, got.stdout, got.stderr)
 		}
 	}
 	has := func(want ...string) {

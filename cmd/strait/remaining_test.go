@@ -23,12 +23,12 @@ func TestRemaining(t *testing.T) {
 	all := func(a ...cluster.Answer) []cluster.Answer { return a }
 	refused := errors.New("context c2: ask the daemon on n2: refused")
 	for name, tc := range map[string]struct {
-		cluster string
-		wait    bool
-		asked   [][]cluster.Answer // one after the other; the last stays
-		err     error
-		code    int
-		says    []string
+		cluster  string
+		wait     bool
+		asked    [][]cluster.Answer // one after the other; the last stays
+		err      error
+		code     int
+		messages []string
 	}{
 		"some are open":     {"east", false, [][]cluster.Answer{all(node("n1", 1, 2), node("n2", 1, 7))}, nil, 0, []string{"cluster east is drained 100 %: 9 open connections on 2 nodes", "east/n2  7\neast/n1  2"}},
 		"one did not say":   {"east", false, [][]cluster.Answer{all(node("n1", 1, 2))}, refused, 0, []string{"2 open connections on 1 node", "warn context c2: ask the daemon on n2: refused", "warn unknown of 1 node", "east/n2"}},
@@ -58,7 +58,7 @@ func TestRemaining(t *testing.T) {
 			if code != tc.code {
 				t.Errorf("exit code %d (%v), want %d", code, err, tc.code)
 			}
-			for _, want := range tc.says {
+			for _, want := range tc.messages {
 				if !strings.Contains(text, want) {
 					t.Errorf("after %s it does not say %q:\n%s", time.Since(start), want, text)
 				}

@@ -57,12 +57,12 @@ func TestGossipRotationChoosesTheNextKey(t *testing.T) {
 	if err := begun.choose(); err != nil || begun.next != b {
 		t.Errorf("one that was begun: %v", err)
 	}
-	for says, r := range map[string]*gossipRotation{
+	for message, r := range map[string]*gossipRotation{
 		"another key": rotation(cluster.GossipKeys{Ring: gossipkey.Ring{a, c}, Next: &c}, cluster.GossipKeys{Ring: gossipkey.Ring{a, b}, Next: &b}),
 		"connect":     rotation(cluster.GossipKeys{Ring: gossipkey.Ring{a}}, cluster.GossipKeys{Ring: gossipkey.Ring{c}}),
 	} {
-		if err := r.choose(); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("want an error with %q: %v", says, err)
+		if err := r.choose(); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("want an error with %q: %v", message, err)
 		}
 	}
 }

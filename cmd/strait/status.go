@@ -106,7 +106,7 @@ func (a *app) waitStatus(ctx context.Context, limit time.Duration) error {
 	started := a.now()
 	timeUp := time.NewTimer(limit)
 	defer timeUp.Stop()
-	said := ""
+	shown := ""
 	for {
 		status, err := ask(ctx, a, (*api.Client).Status)
 		waiting := ""
@@ -122,9 +122,9 @@ func (a *app) waitStatus(ctx context.Context, limit time.Duration) error {
 		if waiting == "" {
 			return a.showStatus(status)
 		}
-		if waiting != said {
+		if waiting != shown {
 			a.hint("waiting (%s): %s", api.Age(a.now().Sub(started)), clean(waiting))
-			said = waiting
+			shown = waiting
 		}
 		select {
 		case <-ctx.Done():

@@ -66,7 +66,7 @@ func TestView(t *testing.T) {
 	if ps := v.Problems[serve]; len(v.Problems) != 1 || len(ps) != 4 || ps[0].Message != "odd" || ps[1].Message != "left out" || ps[2].Message != "alias" || ps[3].Message != "barred" {
 		t.Errorf("problems for Events: %+v", v.Problems)
 	}
-	if len(v.Imports) != 1 || !v.Exports[0].Exported || v.Clusters["c2"] != mcs.Spoken {
+	if len(v.Imports) != 1 || !v.Exports[0].Exported || v.Clusters["c2"] != mcs.Current {
 		t.Errorf("view %+v", v)
 	}
 }

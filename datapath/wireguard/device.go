@@ -143,7 +143,7 @@ func (d *Device) ensure(ctx context.Context) error {
 // evict ends the process that serves the device's socket, so that another one makes the TUN.
 func (d *Device) evict() error {
 	pid, err := owner(d.cfg.Device)
-	if nobody(err) || err != nil || pid == 0 {
+	if unserved(err) || err != nil || pid == 0 {
 		return nil // ensure finds out what it means
 	}
 	d.cfg.Log.Warn("the WireGuard process has lost its device, killing it", "device", d.cfg.Device, "pid", pid)

@@ -129,9 +129,9 @@ func show(puts []put) string {
 func TestDiffGuards(t *testing.T) {
 	good := peer(1, addrA, "10.1.0.0/16")
 	for name, c := range map[string]struct {
-		bad  datapath.Peer
-		says string
-		puts string // of bad
+		bad     datapath.Peer
+		message string
+		puts    string // of bad
 	}{
 		"own key":       {datapath.Peer{Name: "twin", Key: self}, "peer twin: its key is missing, this node's own", ""},
 		"no key":        {datapath.Peer{Name: "bare"}, "peer bare: its key is missing", ""},
@@ -141,8 +141,8 @@ func TestDiffGuards(t *testing.T) {
 		"nothing wrong": {peer(2, addrB, "10.2.0.0/16"), "", " create n2 192.0.2.2:51820 +10.2.0.0/16"},
 	} {
 		got, problems := diff(nil, []datapath.Peer{good, c.bad}, nil, nil, self, now)
-		if (c.says == "") != (len(problems) == 0) || len(problems) > 0 && !strings.HasPrefix(problems[0].String(), c.says) {
-			t.Errorf("%s: Problems %v, want %q", name, problems, c.says)
+		if (c.message == "") != (len(problems) == 0) || len(problems) > 0 && !strings.HasPrefix(problems[0].String(), c.message) {
+			t.Errorf("%s: Problems %v, want %q", name, problems, c.message)
 		}
 		if want := "create n1 192.0.2.1:51820 +10.1.0.0/16" + c.puts; show(got.put) != want {
 			t.Errorf("%s: put %q, want %q", name, show(got.put), want)

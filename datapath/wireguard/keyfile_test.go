@@ -38,9 +38,9 @@ func TestLoadKeyRefuses(t *testing.T) {
 	}
 	text := secret.Base64()
 	for name, c := range map[string]struct {
-		mode fs.FileMode
-		text string
-		says string
+		mode    fs.FileMode
+		text    string
+		message string
 	}{
 		"group":   {0o640, text, "mode 0640, so others can use it; run chmod 600"},
 		"world":   {0o604, text, "mode 0604"},
@@ -55,8 +55,8 @@ func TestLoadKeyRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		k, err := LoadKey(path)
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: error %v, want it to name the file and say %q", name, err, c.says)
+		if err == nil || !strings.Contains(err.Error(), c.message) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %v, want it to name the file and say %q", name, err, c.message)
 		}
 		if err != nil && c.text != "" && strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: the error shows the key", name)

@@ -45,8 +45,8 @@ func owner(device string) (int, error) {
 	return int(cred.Pid), nil
 }
 
-// nobody reports whether err says that no process serves the socket.
-func nobody(err error) bool {
+// unserved reports whether err says that no process serves the socket.
+func unserved(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
 }
 
@@ -91,7 +91,7 @@ func CleanUp(cfg Config) error {
 	}
 	pid, err := owner(cfg.Device)
 	switch {
-	case nobody(err):
+	case unserved(err):
 	case err != nil:
 		return err
 	case pid == 0:
@@ -123,7 +123,7 @@ func stop(device string, pid int) error {
 	defer unix.Close(fd)
 	// From here on fd cannot refer to another process. Make sure that it refers to the right one.
 	if now, err := owner(device); err != nil || now != pid {
-		if nobody(err) {
+		if unserved(err) {
 			return nil
 		}
 		return errors.Join(fmt.Errorf("stop process %d: it no longer serves %s", pid, socketPath(device)), err)
@@ -160,9 +160,9 @@ func (d *Device) adoptOrStart(ctx context.Context) error {
 		case err == nil:
 			d.cfg.Log.Info("adopted the running WireGuard process", "device", d.cfg.Device, "pid", pid)
 			return nil
-		case nobody(err) && len(d.cfg.TunnelCommand) > 0:
+		case unserved(err) && len(d.cfg.TunnelCommand) > 0:
 			return d.start(ctx)
-		case nobody(err):
+		case unserved(err):
 			if err := d.await(ctx); err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func (d *Device) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, foreignWait)
 	defer cancel()
 	for {
-		if _, err := owner(d.cfg.Device); !nobody(err) {
+		if _, err := owner(d.cfg.Device); !unserved(err) {
 			return nil
 		}
 		if sleep(ctx, 20*time.Millisecond) != nil {

@@ -16,7 +16,7 @@ func TestTunnelArgs(t *testing.T) {
 			t.Errorf("%v became %+v, %v", a.Flags(), got, err)
 		}
 	}
-	for args, says := range map[string]string{
+	for args, message := range map[string]string{
 		"":                          `wireguard device ""`,
 		"--device=../../etc/passwd": "wireguard device",
 		"--device=sixteen-chars-xx": "1 to 15 characters",
@@ -24,8 +24,8 @@ func TestTunnelArgs(t *testing.T) {
 		"--device=a extra":          `unexpected argument "extra"`,
 		"--device=a --unknown":      "unknown",
 	} {
-		if _, err := ParseTunnelArgs(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: error %v, want it to say %q", args, err, says)
+		if _, err := ParseTunnelArgs(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%q: error %v, want it to say %q", args, err, message)
 		}
 	}
 }

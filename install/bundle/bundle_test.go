@@ -36,11 +36,11 @@ func TestMerge(t *testing.T) {
 	renamed := a
 	renamed.ID = "z"
 	for _, tc := range []struct {
-		name  string
-		views []bundle.View
-		key   byte // 9 is the fresh one
-		ids   string
-		says  string
+		name    string
+		views   []bundle.View
+		key     byte // 9 is the fresh one
+		ids     string
+		message string
 	}{
 		{"nobody has a key", []bundle.View{view(a, 0), view(b, 0)}, 9, "a b", ""},
 		{"each has its own: the first context's", []bundle.View{view(b, 2), view(a, 1)}, 2, "a b", ""},
@@ -60,9 +60,9 @@ func TestMerge(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := bundle.Merge(tc.views, key(9))
-			if tc.says != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.says) {
-					t.Fatalf("error %v, want %q", err, tc.says)
+			if tc.message != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.message) {
+					t.Fatalf("error %v, want %q", err, tc.message)
 				}
 				return
 			}
@@ -109,7 +109,7 @@ func TestSecret(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	good := bundle.Bundle{GossipKey: key(1), Clusters: []bundle.Cluster{member("a", 1)}}
-	for from, says := range map[string]string{
+	for from, message := range map[string]string{
 		`"version": 1`:         "version 2",
 		`"id": "a"`:            "clusters[0].id",
 		`"10.0.1.1:7946"`:      "address",
@@ -119,8 +119,8 @@ func TestRefused(t *testing.T) {
 		to := map[string]string{`"version": 1`: `"version": 2`, `"id": "a"`: `"id": "A.b"`, `"10.0.1.1:7946"`: `"10.0.1.1"`,
 			`"nodes": [`: `"nodez": [`, string(good.GossipKey): "c2hvcnQ="}[from]
 		doc := strings.Replace(string(good.Encode()), from, to, 1)
-		if _, err := bundle.Parse([]byte(doc)); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s → %s: %v, want %q", from, to, err, says)
+		if _, err := bundle.Parse([]byte(doc)); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s → %s: %v, want %q", from, to, err, message)
 		}
 	}
 }
@@ -145,10 +145,10 @@ func FuzzParse(f *testing.F) {
 func TestDisconnect(t *testing.T) {
 	a, b, c := member("a", 1), member("b", 2), member("c", 3)
 	for _, tc := range []struct {
-		name  string
-		views []bundle.View
-		says  string
-		left  string
+		name    string
+		views   []bundle.View
+		message string
+		left    string
 	}{
 		{"of two", []bundle.View{view(a, 1, b)}, "", "a"},
 		{"of three", []bundle.View{view(a, 1, b, c), view(c, 1, a, b)}, "", "a c, c a"},
@@ -159,8 +159,8 @@ func TestDisconnect(t *testing.T) {
 		{"a stranger", []bundle.View{view(a, 1, c), view(c, 1, a)}, "joined clusters are: a, c", ""},
 	} {
 		got, err := bundle.Disconnect(tc.views, "b")
-		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: error %v, want %q", tc.name, err, tc.says)
+		if (err == nil) != (tc.message == "") || err != nil && !strings.Contains(err.Error(), tc.message) {
+			t.Errorf("%s: error %v, want %q", tc.name, err, tc.message)
 		}
 		var left []string
 		for i, x := range got {

@@ -59,7 +59,7 @@ func pair(from, to string, answers []Answer) Pair {
 			}
 		}
 	}
-	p.Why = why(from, to, asked, known, alive, tunnels, meshOff) + said(from, to, answers)
+	p.Why = why(from, to, asked, known, alive, tunnels, meshOff) + ownProblems(from, to, answers)
 	return p
 }
 
@@ -81,8 +81,8 @@ func why(from, to string, asked, known, alive int, tunnels []string, meshOff boo
 	return fmt.Sprintf("gossip works, but there is no handshake with %s; is the UDP port open in both directions, is there a route?", strings.Join(tunnels, ", "))
 }
 
-// said lists the daemons' own problems that concern the other cluster, gossip or the tunnel.
-func said(from, to string, answers []Answer) string {
+// ownProblems lists the daemons' own problems that concern the other cluster, gossip or the tunnel.
+func ownProblems(from, to string, answers []Answer) string {
 	var out []string
 	for _, a := range answers {
 		for _, p := range a.Problems {

@@ -42,7 +42,7 @@ func (r Remaining) Over() bool {
 // Remains adds up what the daemons say of a cluster that is drained. A dead node has no connections.
 func Remains(of string, answers []Answer) Remaining {
 	r := Remaining{Drained: 1}
-	said, known := map[string]bool{}, map[string]bool{}
+	counted, known := map[string]bool{}, map[string]bool{}
 	for _, a := range answers {
 		name := a.Cluster + "/" + a.Node
 		known[name] = true
@@ -56,7 +56,7 @@ func Remains(of string, answers []Answer) Remaining {
 		c := a.Clusters[i]
 		r.Known, r.Drained = true, min(r.Drained, c.Drained)
 		if c.Open != nil {
-			said[name] = true
+			counted[name] = true
 			r.Nodes = append(r.Nodes, NodeOpen{name, *c.Open})
 		}
 	}
@@ -64,7 +64,7 @@ func Remains(of string, answers []Answer) Remaining {
 		r.Drained = 0
 	}
 	for name, lives := range known {
-		if lives && !said[name] {
+		if lives && !counted[name] {
 			r.Unasked = append(r.Unasked, name)
 		}
 	}

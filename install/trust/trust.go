@@ -143,8 +143,8 @@ func For(pins authority.Pins, m Member, asked Asked) authority.Pins {
 	out := authority.Pins{}
 	for c, p := range pins {
 		had, pinned := m.Pins[c]
-		_, said := asked.Namespaces[string(c)]
-		if pinned && !said {
+		_, chosen := asked.Namespaces[string(c)]
+		if pinned && !chosen {
 			p.Namespaces = had.Namespaces
 		}
 		out[c] = p

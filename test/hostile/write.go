@@ -33,7 +33,7 @@ const maxWrites = 16
 // write has the leader of west write what evil exports.
 func (c *Case) write() error {
 	r, _ := plan.Plan(c.inputs(c.under(c.byEvil())), plan.Past{})
-	v := mcs.View{Cluster: west, Clusters: map[clustermesh.ClusterName]mcs.Knowledge{west: mcs.Spoken, east: mcs.Spoken, evil: mcs.Spoken}}
+	v := mcs.View{Cluster: west, Clusters: map[clustermesh.ClusterName]mcs.Knowledge{west: mcs.Current, east: mcs.Current, evil: mcs.Current}}
 	v.Config.ClusterSetIPs, v.Config.ImportSlices = one(c, mcs.IPsDerived, mcs.IPsCIDR), one(c, mcs.SlicesAll, mcs.SlicesHeadless)
 	exported := 0
 	for _, i := range r.Imports {

@@ -59,7 +59,7 @@ type Mirrorer struct {
 
 // New makes a Mirrorer. It opens no connection until Run.
 func New(e *write.Engine) *Mirrorer {
-	w := &work{Part: e.Part(written.Mirrors), told: notify.New()}
+	w := &work{Part: e.Part(written.Mirrors), changed: notify.New()}
 	return &Mirrorer{write.NewPasses[View](w.Part, w), w}
 }
 
@@ -72,12 +72,12 @@ func (m *Mirrorer) Results() []clustermesh.PolicyResult {
 }
 
 // Changed receives after Results changed. It is for one receiver.
-func (m *Mirrorer) Changed() <-chan struct{} { return m.work.told }
+func (m *Mirrorer) Changed() <-chan struct{} { return m.work.changed }
 
 // work implements write.Work. Run owns all of it but the results.
 type work struct {
 	*write.Part
-	told    notify.Signal // the results changed
+	changed notify.Signal // the results changed
 	retired mirror.Retired
 	// fresh are mirrors that were created and that the watch has not shown yet.
 	fresh mirrors
@@ -151,7 +151,7 @@ func (w *work) Done(ctx context.Context, v View) []clustermesh.Problem {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.results == nil || !slices.EqualFunc(results, w.results, clustermesh.PolicyResult.Equal) {
-		w.told.Poke()
+		w.changed.Poke()
 	}
 	w.results = results
 	return bounded(problems)

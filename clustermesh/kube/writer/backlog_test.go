@@ -122,7 +122,7 @@ func TestWhatIsFoundIsABacklog(t *testing.T) {
 			Namespace: s.Namespace, Name: s.Name, UID: types.UID(fmt.Sprint(n)), ResourceVersion: "5",
 		}})
 	}
-	w.Submit(mcs.View{Cluster: "c1", Clusters: map[clustermesh.ClusterName]mcs.Knowledge{"c1": mcs.Spoken}})
+	w.Submit(mcs.View{Cluster: "c1", Clusters: map[clustermesh.ClusterName]mcs.Knowledge{"c1": mcs.Current}})
 	all.begin()
 	all.news([]clustermesh.ServiceName{name("service-77"), name("new")})
 	if n := all.queue.Len(); n != 201 {

@@ -48,8 +48,8 @@ func (t *term) createEvents(ctx context.Context, o written.Op, warnings bool) {
 
 // eventName names an Event by its object and its text, not by its writer or time: if two leaders
 // report the same, the second finds that the Event exists.
-func eventName(about corev1.ObjectReference, says string) string {
-	sum := sha256.Sum256([]byte(string(about.UID) + "\n" + says))
+func eventName(about corev1.ObjectReference, text string) string {
+	sum := sha256.Sum256([]byte(string(about.UID) + "\n" + text))
 	return fmt.Sprintf("%s.%x", about.Name, sum[:8])
 }
 

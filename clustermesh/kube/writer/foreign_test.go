@@ -110,8 +110,8 @@ func (b *bench) clusterIP() string {
 	return s.Spec.ClusterIP
 }
 
-// says checks an import's addresses and the number of clusters in its status.
-func says(clusters int, ips ...string) func(map[string]any) error {
+// has checks an import's addresses and the number of clusters in its status.
+func has(clusters int, ips ...string) func(map[string]any) error {
 	return func(o map[string]any) error {
 		got, _, _ := unstructured.NestedStringSlice(o, "spec", "ips")
 		from, _, _ := unstructured.NestedSlice(o, "status", "clusters")
@@ -162,7 +162,7 @@ func TestOldGroup(t *testing.T) {
 	w.Submit(v)
 	b.foreign(exports, 20*time.Second, conditionsAre("Conflict=False", "Ready=True", "Valid=True"))
 	b.eventually("import", ready)
-	b.foreign(imports, 20*time.Second, says(2, b.clusterIP()))
+	b.foreign(imports, 20*time.Second, has(2, b.clusterIP()))
 	if n := b.rests(w, total(w)); n != 0 {
 		t.Errorf("not settled: %v", w.Writes())
 	}
@@ -172,7 +172,7 @@ func TestOldGroup(t *testing.T) {
 	v.Exports[0].Alias, v.Exports[0].Exported, v.Exports[0].Valid, v.Exports[0].Reason, v.Exports[0].Message = written.OldExport, false, false, "NoService", "there is no Service"
 	w.Submit(v)
 	b.foreign(exports, 20*time.Second, conditionsAre("Ready=False", "Valid=False"))
-	b.foreign(imports, 20*time.Second, says(0))
+	b.foreign(imports, 20*time.Second, has(0))
 	b.foreign(imports, time.Second, func(o map[string]any) error {
 		if ports, _, _ := unstructured.NestedSlice(o, "spec", "ports"); len(ports) != 1 {
 			return fmt.Errorf("the user's ports are %v", ports)
@@ -201,7 +201,7 @@ func TestOldImportWithAnAddress(t *testing.T) {
 		return nil
 	})
 	w.Submit(b.view(func(i *mcs.Import) { addPod(i, "c2", netip.MustParseAddr("10.2.0.9")) }))
-	b.foreign(imports, time.Second, says(0, "42.42.42.42"))
+	b.foreign(imports, time.Second, has(0, "42.42.42.42"))
 }
 
 // GKE's imports are written once their CRD is there, and go with the import. Those of GKE's own
@@ -215,7 +215,7 @@ func TestGKEImports(t *testing.T) {
 	b.foreignCRDs(mcs.GKEGroup, "v1")
 	imports := b.in(mcs.GKEGroup, "v1", "serviceimports")
 	b.create(gkesImport)
-	b.foreign(imports, checkEvery+30*time.Second, says(2, b.clusterIP()))
+	b.foreign(imports, checkEvery+30*time.Second, has(2, b.clusterIP()))
 	b.foreign(imports, time.Second, func(o map[string]any) error {
 		u := unstructured.Unstructured{Object: o}
 		ports, _, _ := unstructured.NestedSlice(o, "spec", "ports")
@@ -297,7 +297,7 @@ func TestForeignKindThatCannotBeRead(t *testing.T) {
 	role.Rules = all
 	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	must(t, err)
-	b.foreign(b.in(mcs.GKEGroup, "v1", "serviceimports"), time.Minute, says(2, b.clusterIP()))
+	b.foreign(b.in(mcs.GKEGroup, "v1", "serviceimports"), time.Minute, has(2, b.clusterIP()))
 	b.calm(w)
 }
 

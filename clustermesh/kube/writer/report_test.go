@@ -170,11 +170,11 @@ func TestEventsThatFailForAWhile(t *testing.T) {
 func answered(t *testing.T, log func(*Config), answer func(r *http.Request, body string) int) *term {
 	t.Helper()
 	c := Config{Config: write.Config{REST: &rest.Config{Host: "http://api.invalid", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		var said []byte
+		var body []byte
 		if r.Body != nil {
-			said, _ = io.ReadAll(r.Body)
+			body, _ = io.ReadAll(r.Body)
 		}
-		code, text := answer(r, string(said)), `{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"team","name":"serve","uid":"1"}}`
+		code, text := answer(r, string(body)), `{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"team","name":"serve","uid":"1"}}`
 		if r.Method == http.MethodPost {
 			text = `{"kind":"Event","apiVersion":"events.k8s.io/v1"}`
 		}

@@ -41,9 +41,9 @@ type slice struct {
 }
 
 func sliceFrom(s *discoveryv1.EndpointSlice) slice {
-	said := mcs.SliceFrom(s)
-	out := slice{name: said.Name, identity: identityOf(s), cluster: unique.Make(said.Cluster), derived: said.Derived, global: said.Global, sum: said.Sum}
-	for _, o := range said.Owners {
+	parsed := mcs.SliceFrom(s)
+	out := slice{name: parsed.Name, identity: identityOf(s), cluster: unique.Make(parsed.Cluster), derived: parsed.Derived, global: parsed.Global, sum: parsed.Sum}
+	for _, o := range parsed.Owners {
 		out.owners = append(out.owners, uidOf(o))
 	}
 	return out

@@ -256,9 +256,9 @@ func (t *term) writeAll(ctx context.Context, ops []written.Op, oneOfMany bool) (
 }
 
 // refusedSlices remembers what the API server said to a slice, for the import's status.
-func (t *term) refusedSlices(s clustermesh.ServiceName, says string) {
-	if trouble := t.store.have(s).Trouble; trouble.RefusedSlices != says {
-		trouble.RefusedSlices = says
+func (t *term) refusedSlices(s clustermesh.ServiceName, refusal string) {
+	if trouble := t.store.have(s).Trouble; trouble.RefusedSlices != refusal {
+		trouble.RefusedSlices = refusal
 		t.store.setTrouble(s, trouble)
 	}
 }

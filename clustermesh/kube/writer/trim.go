@@ -60,21 +60,21 @@ func metadataOnly(fields []metav1.ManagedFieldsEntry, ips bool) (out []metav1.Ma
 		if f.Manager != written.Manager || f.FieldsV1 == nil || byCreate(f) {
 			continue // not ours, or from a Create whose fields are in every apply
 		}
-		var said struct {
+		var fields struct {
 			Metadata json.RawMessage `json:"f:metadata,omitempty"`
 			Spec     struct {
 				IPs json.RawMessage `json:"f:ips,omitempty"`
 			} `json:"f:spec,omitzero"`
 		}
-		err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &said)
+		err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields)
 		if !ips {
-			said.Spec.IPs = nil
+			fields.Spec.IPs = nil
 		}
-		if err == nil && said.Metadata == nil && said.Spec.IPs == nil {
+		if err == nil && fields.Metadata == nil && fields.Spec.IPs == nil {
 			continue
 		}
 		if err == nil {
-			if short, err := json.Marshal(said); err == nil {
+			if short, err := json.Marshal(fields); err == nil {
 				f.FieldsV1 = metav1.NewFieldsV1(string(short))
 			}
 		}

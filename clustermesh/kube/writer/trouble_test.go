@@ -130,7 +130,7 @@ func TestQuotaOfSlices(t *testing.T) {
 	b.quota("count/endpointslices.discovery.k8s.io")
 	w, _ := b.start()
 	w.Submit(b.view())
-	says := func(want bool) func(*mcsv1beta1.ServiceImport) error {
+	notes := func(want bool) func(*mcsv1beta1.ServiceImport) error {
 		return func(i *mcsv1beta1.ServiceImport) error {
 			if err := ready(i); err != nil {
 				return err
@@ -141,9 +141,9 @@ func TestQuotaOfSlices(t *testing.T) {
 			return nil
 		}
 	}
-	b.eventually("import", says(true))
+	b.eventually("import", notes(true))
 	must(t, b.core.CoreV1().ResourceQuotas(b.ns).Delete(t.Context(), "few", metav1.DeleteOptions{}))
-	b.eventually("without the quota", says(false))
+	b.eventually("without the quota", notes(false))
 	b.lists("10.1.0.1", "10.2.0.1")
 	b.calm(w)
 }

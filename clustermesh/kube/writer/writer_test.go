@@ -142,7 +142,7 @@ func (m made) Same(o mcs.Source[mcs.Import]) bool { return reflect.DeepEqual(m.i
 
 func (b *bench) empty() mcs.View {
 	return mcs.View{
-		Cluster: "c1", Namespaces: map[string]bool{b.ns: true}, Clusters: map[clustermesh.ClusterName]mcs.Knowledge{"c1": mcs.Spoken, "c2": mcs.Spoken},
+		Cluster: "c1", Namespaces: map[string]bool{b.ns: true}, Clusters: map[clustermesh.ClusterName]mcs.Knowledge{"c1": mcs.Current, "c2": mcs.Current},
 	}
 }
 

@@ -24,13 +24,13 @@ func Offer(s clustermesh.State, from, to clustermesh.ClusterName, own []netip.Pr
 		ID: string(from), Offered: map[string][]*corev1.Service{}, Entered: s.Entries(from, own), Exported: map[string][]clustermesh.ServiceName{},
 	}
 	services := map[clustermesh.ServiceName]*corev1.Service{}
-	said := s.Records[clustermesh.Origin{Cluster: from}].Content
+	content := s.Records[clustermesh.Origin{Cluster: from}].Content
 	for _, e := range s.Imported(to, from) {
 		if e.Policy != "" {
 			out.Exported[e.Policy] = append(out.Exported[e.Policy], e.Service)
 		}
 	}
-	for _, e := range said.Mirrors {
+	for _, e := range content.Mirrors {
 		if !e.For(to) {
 			continue
 		}

@@ -58,18 +58,18 @@ func TestWritesAtScale(t *testing.T) {
 		t.Errorf("%d writes where nothing changed: %v", len(ops), ops[0])
 	}
 	// What an API server fills in does not count, and affinity that ends does.
-	said := s.Records[clustermesh.Origin{Cluster: "c1"}].Content
-	said.Mirrors[7].AffinitySeconds = 60
+	content := s.Records[clustermesh.Origin{Cluster: "c1"}].Content
+	content.Mirrors[7].AffinitySeconds = 60
 	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service() == nil || ops[0].Service().Spec.SessionAffinity != "ClientIP" {
 		t.Fatalf("one Service has affinity now: %v", ops)
 	}
 	i := slices.IndexFunc(to.Services, func(s *corev1.Service) bool { return s.Name == ops[0].Service().Name })
-	to.Services[i], said.Mirrors[7].AffinitySeconds = ops[0].Service(), 0
+	to.Services[i], content.Mirrors[7].AffinitySeconds = ops[0].Service(), 0
 	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service().Spec.SessionAffinity != "None" {
 		t.Fatalf("it has none again: %v", ops)
 	}
 	to.Services[i] = ops[0].Service()
-	said.Endpoints[4711].Ready = false
+	content.Endpoints[4711].Ready = false
 	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Verb != written.Update || ops[0].Slice() == nil {
 		t.Errorf("one endpoint changed: %v", ops)
 	}
