@@ -19,7 +19,7 @@ const SignerAudience = "strait.io/signer"
 // Account is the service account of the daemons.
 const Account = "strait"
 
-// nodeNameKey is what the API server says of a token that is bound to a pod: where that pod runs
+// nodeNameKey is the field of a TokenReview that has the node of the token's pod
 // (Kubernetes 1.30, KEP-4193).
 const nodeNameKey = "authentication.kubernetes.io/node-name"
 
@@ -38,7 +38,7 @@ func (c Client) NodeOf(ctx context.Context, token, namespace string) (clustermes
 	return nodeOf(review.Status, namespace)
 }
 
-// nodeOf reads what the API server says of a token.
+// nodeOf reads the answer about a token.
 func nodeOf(s authenticationv1.TokenReviewStatus, namespace string) (clustermesh.NodeName, error) {
 	want := fmt.Sprintf("system:serviceaccount:%s:%s", namespace, Account)
 	nodes := s.User.Extra[nodeNameKey]

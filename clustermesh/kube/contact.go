@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// contact notes whether the API server answers at all. Watches alone cannot tell: client-go treats
+// contact notes whether the API server answers at all. Watches alone do not show it: client-go treats
 // a connection that is closed without an answer as a watch without events.
 type contact struct {
 	mu    sync.Mutex
@@ -32,7 +32,7 @@ type listening struct {
 func (l listening) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := l.RoundTripper.RoundTrip(r)
 	if err != nil && r.Context().Err() != nil {
-		return answer, err // canceled by us, which says nothing about the API server
+		return answer, err // canceled by us, which is no sign about the API server
 	}
 	c := l.contact
 	c.mu.Lock()

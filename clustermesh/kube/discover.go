@@ -16,7 +16,7 @@ const (
 	// is how often while one that strait needs is missing.
 	rediscover = 30 * time.Second
 	missing    = 5 * time.Second
-	// sure is how long the API server must have said that a kind does not exist before that counts
+	// sure is how long the API server must have answered that a kind does not exist before that counts
 	// as "no objects": an API server that is starting may not know its custom resources yet.
 	sure = 8 * time.Second
 )

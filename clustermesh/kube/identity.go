@@ -6,7 +6,7 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// Identity is what the API server says about the identity of the cluster and of this node.
+// Identity is the identity of the cluster and of this node by the API server.
 type Identity = object.Identity
 
 // Pods is what strait needs to know about this node's pods.

@@ -31,7 +31,7 @@ const (
 	retryPeriod   = time.Second
 )
 
-// LeaderConfig says which Lease to hold, and for which node.
+// LeaderConfig names the Lease, and the node that is a candidate for it.
 type LeaderConfig struct {
 	Client Client
 	// Namespace holds the Lease.
@@ -44,7 +44,7 @@ type LeaderConfig struct {
 	Log *slog.Logger
 }
 
-// Leader stands for election as the one node that writes the cluster's record and objects. Make one
+// Leader is a candidate for the one node that writes the cluster's record and objects. Make one
 // with NewLeader, then Run it. Two leaders for a moment do no harm, because they write the same.
 type Leader struct {
 	cfg     LeaderConfig
@@ -82,8 +82,8 @@ func (l *Leader) Leader() (is bool, since uint64) {
 	return l.is && l.candidate && time.Since(l.renewed) < leaseDuration-retryPeriod, l.since
 }
 
-// SetCandidate sets whether this node is a candidate, as it is at first. If it no longer does, it gives up
-// the Lease, and is refused nothing.
+// SetCandidate sets whether this node is a candidate, as it is at first. If it no longer is, it gives up
+// the Lease, and its Problems go.
 func (l *Leader) SetCandidate(is bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,8 +98,8 @@ func (l *Leader) SetCandidate(is bool) {
 	l.changed.Poke()
 }
 
-// election waits until this node stands for election. The context that it returns ends when the node
-// does not any more. It is nil if ctx ended.
+// election waits until this node is a candidate. The context that it returns ends when the node no
+// longer is. It is nil if ctx ended.
 func (l *Leader) election(ctx context.Context) context.Context {
 	for {
 		l.mu.Lock()
@@ -144,8 +144,8 @@ func (l *Leader) Problems() (out []clustermesh.Problem) {
 // Changed receives a value after Leader or Problems changed. It is for one receiver.
 func (l *Leader) Changed() <-chan struct{} { return l.changed }
 
-// Run stands for election until ctx is done, while it is a candidate. Then it gives up the Lease, so that another node can
-// lead at once, and returns nil.
+// Run takes part in elections until ctx is done, while the node is a candidate. Then it gives up the Lease,
+// so that another node can lead at once, and returns nil.
 func (l *Leader) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.Discard())
 	for ctx.Err() == nil {

@@ -39,7 +39,7 @@ func (s state) settled(now time.Time) bool {
 	return s.kind.Need != object.Required && apierrors.IsForbidden(s.err)
 }
 
-// silence says since when the API server at host has not answered, and why. err is nil while it
+// silence reports since when the API server at host has not answered, and why. err is nil while it
 // answers.
 type silence struct {
 	host  string

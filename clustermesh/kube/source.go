@@ -34,7 +34,7 @@ const (
 	look = time.Second
 )
 
-// Config says which API server to read, and for which node.
+// Config has the API server to read, and the node to read for.
 type Config struct {
 	Client Client
 	// Node is the name of this machine's Node object. Of the pods, only this node's are kept; of
@@ -81,12 +81,12 @@ type Source struct {
 	configs []clustermesh.ClusterConfig
 	asked   []object.Kept
 	given   int
-	// within are the ranges that Within said, and ranged counts how often they changed.
+	// within are the ranges that Within set, and ranged counts how often they changed.
 	within []netip.Prefix
 	ranged int
 }
 
-// known is what the API server says. Immutable once published.
+// known is the API server's content. Immutable once published.
 type known struct {
 	objects clustermesh.Local     // what the objects say
 	trouble []clustermesh.Problem // Problems with the watches
@@ -119,7 +119,7 @@ func New(cfg Config) *Source {
 	return s
 }
 
-// Local returns what the API server says, and whether everything needed has ever been read. Before
+// Local returns the API server's content, and whether everything needed has ever been read. Before
 // that, nothing is known, which is not the same as an empty cluster, and only Problems is
 // meaningful. What was read stays when the API server goes away. The caller must not change the
 // result. It holds only the endpoints of this node and those without a node, because each node

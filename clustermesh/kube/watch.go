@@ -60,8 +60,8 @@ type state struct {
 	kind object.Kind
 	// synced: all objects have been read once.
 	synced bool
-	// absent is since when the API server has said that it does not serve the kind; zero if it
-	// serves it, or has not said.
+	// absent is since when the API server has answered that it does not serve the kind; zero if it
+	// serves it, or has not answered.
 	absent time.Time
 	// err is the error of the last attempt, nil if it succeeded; since is when attempts began to
 	// fail.

@@ -94,7 +94,7 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 	return []metav1.Condition{judged, ready, conflictCondition(d.imp.Import)}
 }
 
-// announced tells the owner of an export what of it the clusterset knows and serves.
+// announced describes to the owner of an export what of it the clusterset knows and serves.
 func announced(e clustermesh.ExportStatus) string {
 	out := "Announced to the clusterset"
 	if e.Omitted != "" {
@@ -177,7 +177,7 @@ func conflictMessage(i clustermesh.Import, k clustermesh.Conflict) string {
 	return fmt.Sprintf("Conflicting %s. Using %s from oldest service export in %q. %s", what, value, k.Winner, who)
 }
 
-// maxListed is how many clusters a message names before it says "…".
+// maxListed is how many clusters a message names before it ends in "…".
 const maxListed = 5
 
 func listed(cs []clustermesh.ClusterName) string {

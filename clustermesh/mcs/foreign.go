@@ -45,7 +45,7 @@ func (d *differ) oldImport() {
 		return
 	}
 	have = have.DeepCopy()
-	delete(have.Labels, object.LabelManagedBy) // a user's, whatever it says
+	delete(have.Labels, object.LabelManagedBy) // a user's, whatever its value
 	if have.Spec.Type == "" {
 		if have.Spec.Type = mcsv1beta1.ClusterSetIP; d.have.Import != nil {
 			have.Spec.Type = d.have.Import.Spec.Type

@@ -66,6 +66,6 @@ type Trouble struct {
 	// Refused is the API server's message when it last refused the Service for another reason, such
 	// as an exhausted quota. That may never change, so only what needs the Service waits for it.
 	Refused string
-	// RefusedSlices is what the API server said to the first EndpointSlice that it last refused.
+	// RefusedSlices is the API server's answer to the first EndpointSlice that it last refused.
 	RefusedSlices string
 }

@@ -171,7 +171,7 @@ func (d *differ) userImport(service *corev1.Service) {
 // group goes when no cluster exports any more.
 func (d *differ) releases() bool { return d.barred() || d.group != "" && d.view.complete() }
 
-// sameImport reports whether have already says what want says. Labels and annotations that others
+// sameImport reports whether have already has everything that want has. Labels and annotations that others
 // added are theirs. Only the keys that strait owns are compared, so one that the exports no longer
 // ask for is found.
 func sameImport(have, want *mcsv1beta1.ServiceImport) bool {

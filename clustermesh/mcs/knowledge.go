@@ -2,8 +2,8 @@ package mcs
 
 import "strait.io/strait/clustermesh"
 
-// KnowledgeOf says for each cluster whether its silence about something means that it is gone. A
-// cluster has spoken if one of its daemons is heard now and its leader's record is here. If its
+// KnowledgeOf returns for each cluster whether something absent from its record is gone. Knowledge of a
+// cluster is current if one of its daemons is heard now and its leader's record is here. If its
 // machines answer but its daemons are down, its record may be out of date.
 func KnowledgeOf(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh.ClusterName]Knowledge {
 	alive := map[clustermesh.ClusterName]bool{own: true}

@@ -102,7 +102,7 @@ func TestDerivedNames_FitAndTellApart(t *testing.T) {
 	}
 }
 
-// derived says what the import and the slices say of derived Services.
+// derived returns the derived Services that the import and the slices name.
 func derived(w *world) string {
 	out := "import: " + w.imports["default/serve"].Annotations[DerivedAnnotation]
 	for _, s := range w.have(serve).Services {

@@ -311,7 +311,7 @@ func sumOf(s *discoveryv1.EndpointSlice) (out Sum) {
 	return out
 }
 
-// sameSlice reports whether have says what want says.
+// sameSlice reports whether have has everything that want has.
 func sameSlice(have Slice, want *discoveryv1.EndpointSlice) bool {
 	return have.Sum == sumOf(want) &&
 		!slices.ContainsFunc(want.OwnerReferences, func(w metav1.OwnerReference) bool { return !slices.Contains(have.Owners, w.UID) })

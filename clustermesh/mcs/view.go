@@ -49,7 +49,7 @@ type Knowledge uint8
 const (
 	// Unknown: there is no record of what it exports.
 	Unknown Knowledge = iota
-	// Held: it is not heard, so what it last said may be out of date.
+	// Held: it is not heard, so its last record may be out of date.
 	Held
 	// Current: it is heard, and its record is here.
 	Current
@@ -65,7 +65,7 @@ type Config struct {
 	Barred        clustermesh.Barred
 }
 
-// SliceMode says for which imports there are EndpointSlices with the labels of the MCS API.
+// SliceMode selects the imports that have EndpointSlices with the labels of the MCS API.
 type SliceMode string
 
 // The slice modes; the empty one is SlicesAll.
@@ -80,7 +80,7 @@ func (m *SliceMode) UnmarshalText(b []byte) error {
 	return enum.Decode(m, b, SlicesAll, SlicesHeadless, SlicesNone)
 }
 
-// IPMode says where ClusterSetIPs come from.
+// IPMode is the source of ClusterSetIPs.
 type IPMode string
 
 // The IP modes; the empty one is IPsDerived.
@@ -172,8 +172,8 @@ func (v View) export(s clustermesh.ServiceName) (clustermesh.ExportStatus, bool)
 
 func nameOfExport(e clustermesh.ExportStatus) clustermesh.ServiceName { return e.Service }
 
-// complete reports whether this cluster has spoken, and every cluster that is heard has said what
-// it exports.
+// complete reports whether the knowledge of this cluster is current, and the exports of every cluster that
+// is heard are known.
 func (v View) complete() bool {
 	if v.Clusters[v.Cluster] != Current {
 		return false
@@ -186,8 +186,8 @@ func (v View) complete() bool {
 	return true
 }
 
-// Settled reports whether a cluster exports nothing but what the view says: it has spoken, or it was
-// evicted, and whatever it says does not count.
+// Settled reports whether a cluster exports nothing but what is in the view: its knowledge is current, or
+// it was evicted, so that its records do not count.
 func (v View) Settled(c clustermesh.ClusterName) bool {
 	return v.Clusters[c] == Current || c != "" && v.Members != nil && !slices.Contains(v.Members, c)
 }

@@ -8,7 +8,7 @@ import (
 	"strait.io/strait/clustermesh/policy"
 )
 
-// TestCopiedAnnotations: what controllers obey is copied by its exact key alone.
+// TestCopiedAnnotations: what controllers act on is copied by its exact key alone.
 func TestCopiedAnnotations(t *testing.T) {
 	const hostname, lb = "external-dns.alpha.kubernetes.io/hostname", "service.beta.kubernetes.io/aws-load-balancer-type"
 	from := map[string]string{"owner": "a", "team/x": "b", hostname: "github.com", lb: "nlb", "metallb.io/ip-allocated-from-pool": "p", "cloud.k8s.io/x": "c", "strait.io/global": "true"}

@@ -1,4 +1,4 @@
-// Package policy says what a ServicePolicy means: which Services of which clusters exist in which
+// Package policy decides what a ServicePolicy means: which Services of which clusters exist in which
 // others, and as what.
 //
 // Inputs are documents; outputs are policies, all that is wrong with them, and which Services they
@@ -24,7 +24,7 @@ type Policy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              Spec `json:"spec"`
-	// Status is what a cluster says of its own part, in its own API server.
+	// Status is a cluster's own part, in its own API server.
 	Status Status `json:"status,omitzero"`
 }
 
@@ -58,7 +58,7 @@ type Spec struct {
 	ExposeAs string `json:"exposeAs,omitempty"`
 }
 
-// Term selects Services that fit all that it says.
+// Term selects Services that fit all of its fields.
 type Term struct {
 	// Namespaces are exact names. Empty means every namespace that may export.
 	Namespaces []string `json:"namespaces,omitempty"`

@@ -138,15 +138,15 @@ func Copied(from map[string]string, patterns []string, isDefault func(key string
 }
 
 // CopiedAnnotations returns the annotations to copy: those that a pattern fits. An annotation that
-// a controller obeys has to be named, without a wildcard: otherwise, whoever writes a Service in
-// one cluster makes DNS records and load balancers in another.
+// a controller acts on has to be named, without a wildcard: otherwise, a user who writes a Service in
+// one cluster would make DNS records and load balancers in another.
 func CopiedAnnotations(from map[string]string, patterns []string) map[string]string {
 	out := Copied(from, patterns, func(string) bool { return false })
 	maps.DeleteFunc(out, func(key, _ string) bool { return actedOn(key) && !slices.Contains(patterns, key) })
 	return out
 }
 
-// actedOn reports whether a key is in a domain whose annotations controllers of Services obey.
+// actedOn reports whether a key is in a domain whose annotations controllers of Services act on.
 func actedOn(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return !Portable(key) || slices.Contains([]string{"metallb.io", "metallb.universe.tf"}, domain)

@@ -74,7 +74,7 @@ func TestStatus(t *testing.T) {
 	}
 	unknown := facts(func(f *policy.Facts) { f.Share = nil })
 	if s, ok := unknown.Status("c1", clustermesh.PolicyResult{}, time.Unix(100, 0)); ok {
-		t.Errorf("nothing is known, and it says %+v", s)
+		t.Errorf("nothing is known, and the status is %+v", s)
 	}
 }
 

@@ -43,7 +43,7 @@ type work struct {
 	// statuses are those that were written, by the UID of their object.
 	statuses map[string]gke.Status
 	have     gke.Have
-	// failed says why a write of the current pass failed, by what was written.
+	// failed has the errors of the current pass, by the object of the write.
 	failed   map[string]string
 	problems []clustermesh.Problem
 }

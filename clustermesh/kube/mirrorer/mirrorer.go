@@ -165,7 +165,7 @@ func (w *work) Forget() {
 	w.results = nil
 }
 
-// refusal returns the sources of a mirror that the API server refuses. The Problem of the write says it
+// refusal returns the sources of a mirror that the API server refuses. The Problem of the write reports that
 // for all of them.
 func refusal(o written.Op, err error) []mirror.Skipped {
 	if o.Service() == nil || o.Verb == written.Delete {
@@ -197,7 +197,7 @@ func (w *work) names(now time.Time) map[string]bool {
 	return out
 }
 
-// taken says that there is a Service of a mirror's name.
+// taken reports that there is a Service of a mirror's name.
 func taken(s *corev1.Service) mirror.Skipped {
 	return mirror.Skipped{
 		Policy: s.Labels[mirror.LabelPolicy], Source: s.Annotations[mirror.AnnotationFrom], Reason: policy.TargetExists,

@@ -53,7 +53,7 @@ func newBench(t *testing.T) bench {
 	return b
 }
 
-// facts are what the API server says now.
+// facts are the API server's content now.
 func (b bench) facts() (f policy.Facts, version string) {
 	b.t.Helper()
 	o, err := b.api.Get(b.t.Context(), "p", metav1.GetOptions{})

@@ -34,9 +34,9 @@ import (
 // ErrStopped means that this node may not write now: the term is over, or its Lease is renewed late.
 var ErrStopped = errors.New("not leading")
 
-// Config says where to write.
+// Config is where to write.
 type Config struct {
-	// REST says how to reach the API server, and as which account. Its rate limits are replaced.
+	// REST is how to reach the API server, and as which account. Its rate limits are replaced.
 	REST *rest.Config
 	// Leading is called right before each write; nothing is written while it returns false. Nil
 	// means always true.
@@ -79,7 +79,7 @@ func New(c Config) (*Engine, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg := rest.CopyConfig(c.REST)
-	// No client-side limit: the API server's priority and fairness says how much it can take.
+	// No client-side limit: the API server's priority and fairness limits what it can take.
 	cfg.QPS = -1
 	flow := newFlow()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{flow, next} })

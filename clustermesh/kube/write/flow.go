@@ -105,7 +105,7 @@ func (f *flow) leave(answer *http.Response) {
 	now, full := time.Now(), f.busy >= f.limit
 	f.busy--
 	switch {
-	case answer == nil: // says nothing about how much the API server can take
+	case answer == nil: // no sign of how much the API server can take
 	case answer.StatusCode == http.StatusTooManyRequests:
 		if now.Sub(f.cut) >= flowStep {
 			f.limit, f.cut, f.raised = max(flowMin, f.limit/2), now, now

@@ -219,7 +219,7 @@ func (t *term) judge(ctx context.Context, o written.Op, err error) error {
 	return err
 }
 
-// refusal returns what the API server said to an object that it will refuse again; empty for other
+// refusal returns the API server's answer to an object that it will refuse again; empty for other
 // errors, and for a traffic distribution, which is lowered.
 func refusal(err error) string {
 	var status apierrors.APIStatus

@@ -14,7 +14,7 @@ import (
 const freeEvery = time.Minute
 
 // freeNames checks, until ctx is done, whether names for derived Services that were taken by
-// Services of others have become free. The watches cannot tell, because they see only strait's own
+// Services of others have become free. The watches cannot show it, because they see only strait's own
 // Services.
 func (t *term) freeNames(ctx context.Context) {
 	ticker := time.NewTicker(t.freeEvery)

@@ -228,7 +228,7 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 // writeAll carries out operations in order. After a failure it goes on with the rest, but deletes
 // nothing whose replacement is not there. For a service of a backlog (oneOfMany) it makes only
 // Events that are warnings: the conditions of ten thousand imports already say that each is ready,
-// and twenty thousand Events would drown all others. Refused is what the API server said to the
+// and twenty thousand Events would drown all others. Refused is the API server's answer to the
 // first slice that it refused.
 func (t *term) writeAll(ctx context.Context, ops []written.Op, oneOfMany bool) (problems []clustermesh.Problem, refused string, err error) {
 	var failed []written.Op
@@ -255,7 +255,7 @@ func (t *term) writeAll(ctx context.Context, ops []written.Op, oneOfMany bool) (
 	return problems, refused, err
 }
 
-// refusedSlices remembers what the API server said to a slice, for the import's status.
+// refusedSlices remembers the API server's refusal of a slice, for the import's status.
 func (t *term) refusedSlices(s clustermesh.ServiceName, refusal string) {
 	if trouble := t.store.have(s).Trouble; trouble.RefusedSlices != refusal {
 		trouble.RefusedSlices = refusal

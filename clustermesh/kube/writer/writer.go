@@ -2,7 +2,7 @@
 // while this daemon leads its cluster.
 //
 // Input is the latest mcs.View; outputs are writes by server-side apply, Events, and Problems.
-// It is a shell around client-go and decides nothing: mcs.Diff says what to write, service by
+// It is a shell around client-go and decides nothing: mcs.Diff decides what to write, service by
 // service. It must not know gossip or the kernel.
 package writer
 

@@ -106,7 +106,7 @@ type differ struct {
 
 func (d *differ) do(o written.Op) { d.ops = append(d.ops, o) }
 
-// identity is what deleting needs: nobody else's object of that name.
+// identity is what a delete needs, so that it never deletes another object of that name.
 func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID}
 }

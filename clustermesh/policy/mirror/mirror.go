@@ -1,4 +1,4 @@
-// Package mirror says which mirrors a cluster should have by its ServicePolicies, and what to write for
+// Package mirror decides which mirrors a cluster should have by its ServicePolicies, and what to write for
 // that.
 //
 // Inputs are policies, and the Services and EndpointSlices of some clusters; outputs are objects, why a
@@ -205,8 +205,8 @@ func (p *Plan) imports(by policy.Policy, clusters []Cluster, to Cluster) {
 	}
 }
 
-// namespace says why what a policy makes cannot be in a namespace; empty if it can. The plan creates
-// the namespace if the policy says so.
+// namespace returns why what a policy makes cannot be in a namespace; empty if it can. The plan creates
+// the namespace if the policy asks for that.
 func (p *Plan) namespace(by policy.Policy, ns string, to Cluster) (why string) {
 	switch {
 	case to.Namespaces[ns]:
@@ -282,7 +282,7 @@ func source(svc *corev1.Service) bool {
 		!policy.OfImport(svc.OwnerReferences) && !policy.Mirrored(svc.Labels)
 }
 
-// refused says why a selected Service cannot be a source; empty if it can.
+// refused returns why a selected Service cannot be a source; empty if it can.
 func refused(svc *corev1.Service) (reason, message string) {
 	if why := (clustermesh.Barred{}).Why(clustermesh.ServiceName{Namespace: svc.Namespace, Name: svc.Name}); why != "" {
 		return policy.Barred, why

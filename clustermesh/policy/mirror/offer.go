@@ -16,7 +16,7 @@ import (
 // maxEndpoints is how many endpoints an EndpointSlice has: what the controller of Kubernetes fills.
 const maxEndpoints = 100
 
-// Offer returns what a cluster offers to another one by its policies, from what it says. The
+// Offer returns what a cluster offers to another one by its policies, from its records. The
 // objects are those that its API server may have, as far as a mirror of them goes. Own are the
 // ranges of the other one's ClusterIPs.
 func Offer(s clustermesh.State, from, to clustermesh.ClusterName, own []netip.Prefix) Cluster {

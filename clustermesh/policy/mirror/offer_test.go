@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// offering is what cluster c1 says: Services cart, for c2, and front, for c3, with pods on two
+// offering is what cluster c1 publishes: Services cart, for c2, and front, for c3, with pods on two
 // nodes.
 func offering(pods int) clustermesh.State {
 	cart := clustermesh.ServiceName{Namespace: "shop", Name: "cart"}
@@ -131,29 +131,29 @@ func TestOfferListeners(t *testing.T) {
 	}
 }
 
-// TestOfferClusterIPs: a mirror leads to the ClusterIP that its cluster says, if a node there is
-// the entry to it. Otherwise it is left out, and people are told what to do.
+// TestOfferClusterIPs: a mirror leads to the ClusterIP that its cluster publishes, if a node there is
+// the entry to it. Otherwise it is left out, with what to do.
 func TestOfferClusterIPs(t *testing.T) {
 	p := mirroring("p", func(s *policy.Spec) { s.Endpoints = policy.ClusterIP })
 	for name, c := range map[string]struct {
-		says  []string
+		ips   []string
 		entry string
 		own   string
 		want  []string
 		why   string
 	}{
-		"an entry":               {says: []string{"10.96.0.9"}, entry: "10.96.0.0/16", own: "10.97.0.0/20", want: []string{"10.96.0.9"}},
-		"a /32":                  {says: []string{"10.96.0.9"}, entry: "10.96.0.9/32", want: []string{"10.96.0.9"}},
-		"one family":             {says: []string{"fd00:96::9", "10.96.0.9"}, entry: "10.96.0.0/16", want: []string{"10.96.0.9"}},
-		"no entry":               {says: []string{"10.96.0.9"}, why: "no node of cluster c1 is the entry to 10.96.0.9"},
-		"an entry to others":     {says: []string{"10.96.0.9"}, entry: "10.96.1.0/24", why: "set annotation strait.io/cluster-ips of a Node there"},
-		"this cluster's own":     {says: []string{"10.96.0.9"}, entry: "10.96.0.0/16", own: "10.96.128.0/20", why: "must not overlap this cluster's"},
-		"a cluster that says no": {entry: "10.96.0.0/16", why: "cluster c1 does not say its ClusterIP"},
+		"an entry":           {ips: []string{"10.96.0.9"}, entry: "10.96.0.0/16", own: "10.97.0.0/20", want: []string{"10.96.0.9"}},
+		"a /32":              {ips: []string{"10.96.0.9"}, entry: "10.96.0.9/32", want: []string{"10.96.0.9"}},
+		"one family":         {ips: []string{"fd00:96::9", "10.96.0.9"}, entry: "10.96.0.0/16", want: []string{"10.96.0.9"}},
+		"no entry":           {ips: []string{"10.96.0.9"}, why: "no node of cluster c1 is the entry to 10.96.0.9"},
+		"an entry to others": {ips: []string{"10.96.0.9"}, entry: "10.96.1.0/24", why: "set annotation strait.io/cluster-ips of a Node there"},
+		"this cluster's own": {ips: []string{"10.96.0.9"}, entry: "10.96.0.0/16", own: "10.96.128.0/20", why: "must not overlap this cluster's"},
+		"an unpublished one": {entry: "10.96.0.0/16", why: "cluster c1 does not publish its ClusterIP"},
 	} {
 		s := offering(2)
-		said := s.Records[clustermesh.Origin{Cluster: "c1"}].Content.Mirrors
-		for _, ip := range c.says {
-			said[0].IPs = append(said[0].IPs, netip.MustParseAddr(ip))
+		mirrors := s.Records[clustermesh.Origin{Cluster: "c1"}].Content.Mirrors
+		for _, ip := range c.ips {
+			mirrors[0].IPs = append(mirrors[0].IPs, netip.MustParseAddr(ip))
 		}
 		if c.entry != "" {
 			s.Records[clustermesh.Origin{Cluster: "c1", Node: "n1"}].Content.Node.ClusterIPs = []netip.Prefix{netip.MustParsePrefix(c.entry)}

@@ -9,9 +9,9 @@ import (
 	"strait.io/strait/clustermesh/policy"
 )
 
-// Results says what a cluster has by each policy, and what is left out, sorted by policy. Made counts the
+// Results returns what a cluster has by each policy, and what is left out, sorted by policy. Made counts the
 // mirrors that there are, by policy; a policy that made one and is gone is among them. Skipped are those
-// of the plan, and others; of those beyond clustermesh.MaxNamed, only the number is said. The result is
+// of the plan, and others; of those beyond clustermesh.MaxNamed, only the number. The result is
 // not nil.
 func Results(policies []policy.Policy, p Plan, made map[string]int, skipped []Skipped) []clustermesh.PolicyResult {
 	all := map[string]*clustermesh.PolicyResult{}

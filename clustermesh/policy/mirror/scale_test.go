@@ -15,7 +15,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// many is what a cluster's leader says that shares so many Services, each with two endpoints.
+// many is the record of a cluster that shares so many Services, each with two endpoints.
 func many(services int) clustermesh.State {
 	var c clustermesh.Content
 	for i := range services {

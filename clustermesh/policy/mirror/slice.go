@@ -86,7 +86,7 @@ func (f from) entered(ip netip.Addr) bool {
 	return f.cluster.Offered == nil || slices.ContainsFunc(f.cluster.Entered, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// noClusterIP says why no mirror can lead to the ClusterIP of a source; empty if one can.
+// noClusterIP returns why no mirror can lead to the ClusterIP of a source; empty if one can.
 func (f from) noClusterIP() (reason, message string) {
 	if f.svc.Spec.ClusterIP == corev1.ClusterIPNone {
 		return policy.NotSupported, "it is headless, so there is no ClusterIP; write endpoints: pods"
@@ -95,7 +95,7 @@ func (f from) noClusterIP() (reason, message string) {
 	case slices.ContainsFunc(ips, f.entered), f.cluster.Offered == nil:
 		return "", ""
 	case len(ips) == 0:
-		return policy.NoEntry, fmt.Sprintf("cluster %s does not say its ClusterIP, or says one outside the pin; write endpoints: clusterIP there too, "+
+		return policy.NoEntry, fmt.Sprintf("cluster %s does not publish its ClusterIP, or publishes one outside the pin; write endpoints: clusterIP there too, "+
 			"and pin its range of ClusterIPs here, as in strait clusterset connect --pods %[1]s=PODS,CLUSTERIPS", f.cluster.ID)
 	default:
 		return policy.NoEntry, fmt.Sprintf("no node of cluster %s is the entry to %s; set annotation %s of a Node there to the range of ClusterIPs, which must not overlap this cluster's, "+
