@@ -53,7 +53,7 @@ type Frontend struct {
 // Idle is an endpoint with which connected sockets may stay, at least for a while.
 type Idle struct {
 	Addr netip.AddrPort `json:"addr"`
-	// Unready says that the pod is not ready. Otherwise it is, and others are preferred.
+	// Unready: the pod is not ready. Otherwise it is, and others are preferred.
 	Unready bool `json:"unready,omitempty"`
 }
 
@@ -73,7 +73,7 @@ type Peer struct {
 	AllowedIPs []netip.Prefix `json:"allowedIPs"`
 	// Inside is where the peer's daemon listens inside the tunnel; its address can be invalid.
 	Inside netip.AddrPort `json:"inside,omitzero"`
-	// Guest says that the peer is a machine outside every cluster; see Sources.Guests.
+	// Guest: the peer is a machine outside every cluster; see Sources.Guests.
 	Guest bool `json:"guest,omitempty"`
 }
 
@@ -108,7 +108,7 @@ type Sources struct {
 	Node netip.Addr `json:"node"`
 	// Port is the node's TCP port that peers may connect to inside the tunnel; 0 if there is none.
 	Port uint16 `json:"port,omitempty"`
-	// OnDevice says that the tunnel's device has the address Node, because no other device has it.
+	// OnDevice: the tunnel's device has the address Node, because no other device has it.
 	OnDevice bool `json:"onDevice,omitempty"`
 	// Listeners are ports of Node that lead on to an address of the node outside the tunnel, because
 	// a pod that uses the node's network listens there. They are sorted, and no port is there twice.

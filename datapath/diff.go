@@ -6,7 +6,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Change says how to get from what is installed to what is wanted. Put is applied before Remove: make
+// Change leads from what is installed to what is wanted. Put is applied before Remove: make
 // before break.
 type Change[T any] struct {
 	// Put has the new and the different items, in the order of want.

@@ -10,13 +10,13 @@ import (
 type Feature struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Since is the first kernel version that has it. Without says what strait does where it is
+	// Since is the first kernel version that has it. Without is what strait does where it is
 	// missing; it is empty if strait cannot run without it.
 	Since   string `json:"since,omitempty"`
 	Without string `json:"without,omitempty"`
 }
 
-// MapUsage says how full one eBPF map is.
+// MapUsage is how full one eBPF map is.
 type MapUsage struct {
 	// Map is the name of its pin.
 	Map string `json:"map"`
@@ -78,7 +78,7 @@ func Names(all []ForeignProgram) (names []string) {
 	return names
 }
 
-// ForeignOrder says when a foreign program runs. The kernel runs the programs of a socket's own
+// ForeignOrder is when a foreign program runs. The kernel runs the programs of a socket's own
 // cgroup first, then those of its parents. All of them run. But the first load balancer that knows
 // an address replaces it by a backend's, which the next ones do not know. A program that refuses
 // always wins.

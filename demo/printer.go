@@ -175,7 +175,7 @@ func (p *printer) spell(text string) string {
 	return text
 }
 
-// paint colours the mark at the start of a line. Colour only repeats what the text says.
+// paint colours the mark at the start of a line. Colour only repeats the text.
 func (p *printer) paint(line string) string {
 	if !p.color {
 		return line

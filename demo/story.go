@@ -46,7 +46,7 @@ func (r *Result) passed(number int) *Step {
 	return nil
 }
 
-// story says in at most three lines what was shown. A sentence is left out unless all its steps
+// story sums up in at most three lines what was shown. A sentence is left out unless all its steps
 // held.
 func (r *Result) story() []string {
 	var lines []string

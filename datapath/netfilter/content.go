@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/datapath"
 )
 
-// content is what Reconcile and Watch compare to tell whether the table is as wanted.
+// content is what Reconcile and Watch compare to decide whether the table is as wanted.
 type content struct {
 	// based is true if all chains are on the right hooks with the right priorities, there are no others, and
 	// the table is not dormant.

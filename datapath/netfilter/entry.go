@@ -61,7 +61,7 @@ func (c content) entryAddresses() (out []rule) {
 	return out
 }
 
-// dstNAT is the bit of a connection's status that says that its destination was replaced.
+// dstNAT is the bit of a connection's status for a replaced destination.
 const dstNAT = 1 << 5 // IPS_DST_NAT
 
 // replaced matches connections whose destination was replaced.

@@ -82,7 +82,7 @@ func (c content) filterInput() []rule {
 const untracked = ", untracked"
 
 // refused returns the rules that count and drop what matches. Untracked packets are counted apart:
-// some of them are answers to the node, and no rule can tell which.
+// some of them are answers to the node, and no rule can distinguish them.
 func refused(comment string, match []expr.Any) []rule {
 	drop := slices.Concat([]expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop))
 	return []rule{

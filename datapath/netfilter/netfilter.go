@@ -25,7 +25,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Config says which traffic the table is for.
+// Config selects the traffic that the table is for.
 type Config struct {
 	// Device is the tunnel device, such as "strait0". It need not exist.
 	Device string

@@ -14,7 +14,7 @@ import (
 
 const tableName = "strait"
 
-// The chains that drop what other clusters send.
+// The chains that drop packets of other clusters. Their names in the kernel are in docs/ports.md.
 const filterInput, filterForward = "guardinput", "guardforward"
 
 // maxElements is how many elements are put into one message: an attribute is limited to 64 KiB, and
@@ -70,7 +70,7 @@ func (c chain) in(have *nftables.Chain) bool {
 		have.Priority != nil && *have.Priority == c.priority
 }
 
-// rule is an nft rule. Its comment says what the rule does, for people who list the table.
+// rule is an nft rule. Its comment describes the rule to people who list the table.
 type rule struct {
 	comment string
 	exprs   []expr.Any

@@ -2,7 +2,7 @@
 //
 // Inputs are the tunnel's device, the node's own address inside it, and whom to ask; outputs are the
 // answers. It must not know what an answer means, or who the peers are. What arrives is accepted only
-// from the tunnel's device, whose source addresses WireGuard checks. Whoever else is behind a peer does
+// from the tunnel's device, whose source addresses WireGuard checks. Another machine behind a peer does
 // not know the id of a request, which must be random. The peer's kernel answers (RFC 1122, section
 // 3.2.2.6, and RFC 4443, section 4.2) with a packet of the same size, so nothing is amplified.
 package ping

@@ -68,8 +68,8 @@ func mainRoutes(h *netlink.Handle, family int, protocol netlink.RouteProtocol) (
 	return rs, nil
 }
 
-// network returns what a route says the machine is connected to: its destination, or for a default
-// route its gateway. It is invalid if the route says nothing of that kind.
+// network returns the network that a route shows the machine connected to: its destination, or for a default
+// route its gateway. It is invalid if the route shows none.
 func network(r netlink.Route, family int) netip.Prefix {
 	dst, gateway := toPrefix(r.Dst, family), toAddr(r.Gw)
 	switch {

@@ -39,7 +39,7 @@ func (e kernelRoute) String() string {
 	return s
 }
 
-// diff says how to get from what the kernel holds to what is wanted through the device with index
+// diff returns how to get from what the kernel holds to what is wanted through the device with index
 // link. Invalid routes are left out, and each is a Problem.
 func diff(have []kernelRoute, want []datapath.Route, link int) (datapath.Change[kernelRoute], []problem.Problem) {
 	var problems []problem.Problem

@@ -26,12 +26,12 @@ type known struct {
 	underlays []underlay
 }
 
-// underlay says how packets to a destination leave.
+// underlay is how packets to a destination leave.
 type underlay struct {
 	dst  netip.Addr
 	mtu  int // the smaller one of the link's and the route's; 0 if there is no route
 	link int // index of the link
-	// linkMTU is the MTU of the link, whatever the route says.
+	// linkMTU is the MTU of the link, whatever the route has.
 	linkMTU int
 }
 

@@ -34,7 +34,7 @@ const (
 	metric = 154
 )
 
-// Config says where the routes are.
+// Config is where the routes are.
 type Config struct {
 	// Device is the tunnel that routes lead into, such as "strait0".
 	Device string
@@ -75,7 +75,7 @@ type Router struct {
 	wanted map[netip.Prefix]bool
 	// index and mtu are those of the device that SetUp found last; 0 before. An mtu of 0 is any.
 	index, mtu int
-	// lookedUp says which destination reportStrays looks up next.
+	// lookedUp is the index of the destination that reportStrays looks up next.
 	lookedUp int
 }
 

@@ -18,7 +18,7 @@ const anyState = 1<<32 - 1
 // searched, so a cookie that is not in the result can still be alive.
 //
 // Two kinds of live sockets are not found: those of a network namespace that only file descriptors
-// hold, and TCP sockets that have no connection (any more). Of the second, nobody asks for a peer.
+// hold, and TCP sockets that have no connection (any more). The second have no peer to compare.
 func Alive(ctx context.Context, procfs string, cookies []uint64) (map[uint64]bool, error) {
 	alive := make(map[uint64]bool, len(cookies))
 	for _, c := range cookies {

@@ -14,7 +14,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Config says where records of sockets and processes are found. Only Records must be set.
+// Config is where records of sockets and processes are found. Only Records must be set.
 type Config struct {
 	// Records returns what the load balancer remembers at the time of the call.
 	Records func() ([]Record, error)
@@ -85,7 +85,7 @@ var pauses = []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond}
 // that is missing in keep counts as removed. Destroy waits for an RCU grace period (asleep for some 10 ms) even if
 // nothing is stale.
 //
-// The error says what could not be searched or destroyed; everything else was.
+// The error names what could not be searched or destroyed; everything else was.
 func (d *Destroyer) Destroy(ctx context.Context, keep []datapath.Frontend, gone []netip.Addr) (Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

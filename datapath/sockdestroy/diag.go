@@ -91,7 +91,7 @@ func (d *diag) family(c *diagConn, proto l4.Proto, family uint8) error {
 		case err == nil:
 			d.outcomes[cookie] = outcome{verdict: destroyed}
 		case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE):
-			// It was closed or connected elsewhere in the meantime; its record says which.
+			// It was closed or connected elsewhere in the meantime; its record shows which.
 		default:
 			d.outcomes[cookie] = outcome{refused, fmt.Errorf("destroy socket %d: %w", cookie, explainDiag(err))}
 		}

@@ -25,7 +25,7 @@ type namespace struct {
 
 // namespaces lists the network namespaces of the machine: those of processes and those that are
 // mounted (by `ip netns` and container runtimes). A namespace that only a file descriptor holds is
-// not found. The error says what could not be read; the list is valid without it.
+// not found. The error names what could not be read; the list is valid without it.
 func namespaces(procfs string) ([]namespace, error) {
 	var list []namespace
 	at := map[uint64]int{}

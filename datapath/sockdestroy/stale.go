@@ -18,7 +18,7 @@ type Record struct {
 	Proto    l4.Proto
 	Frontend netip.AddrPort
 	Backend  netip.AddrPort
-	// Connected says that the socket called connect(). The load balancer moves any other socket to
+	// Connected: the socket called connect(). The load balancer moves any other socket to
 	// another backend with its next datagram, so there is nothing to destroy.
 	Connected bool
 }
@@ -30,12 +30,12 @@ type Target struct {
 	Peer   netip.AddrPort
 }
 
-// Policy says which sockets are destroyed besides connected UDP.
+// Policy is which sockets are destroyed besides connected UDP.
 type Policy struct {
 	TCP TCPPolicy
 }
 
-// TCPPolicy says which TCP connections are destroyed. The zero value is TCPNever.
+// TCPPolicy is which TCP connections are destroyed. The zero value is TCPNever.
 type TCPPolicy string
 
 // A TCP connection is often worth more than its backend's membership in a service: it works as long

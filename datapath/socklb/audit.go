@@ -147,7 +147,7 @@ func (t *table) mendAddresses(d damage) error {
 	return errors.Join(errs...)
 }
 
-// changed says in which maps something was not as it should be.
+// changed names the maps in which something was not as it should be.
 func (d damage) changed(marks bool) (out []string) {
 	count := func(name string, missing, other, foreign int) {
 		if missing+other+foreign > 0 {

@@ -49,7 +49,7 @@ func extentOf(word uint64) extent {
 }
 
 // normal returns the frontend as the maps hold it: valid, with sorted backends. The error names the
-// field and says what to do.
+// field and what to do.
 func normal(f datapath.Frontend) (datapath.Frontend, error) {
 	switch {
 	case f.Addr.Proto != l4.TCP && f.Addr.Proto != l4.UDP:

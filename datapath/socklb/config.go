@@ -31,7 +31,7 @@ const (
 	limitOptOuts   = 1 << 20
 )
 
-// Config says where to attach and how large the maps are. Pins is the only field that must be set.
+// Config has the places to attach to and the sizes of the maps. Pins is the only field that must be set.
 type Config struct {
 	// Pins is the directory on a bpffs that holds the pinned maps and links. It is created, and so
 	// are its parents, as long as they are on a bpffs.

@@ -43,7 +43,7 @@ func (t *table) number(h *installed, backends []datapath.Backend) (n numbered, e
 func (t *table) freshCounter() (uint32, error) {
 	number, dirty, ok := t.counters.take()
 	if !ok {
-		return 0, nil // not counted; table.counters says why this cannot happen
+		return 0, nil // not counted; see table.counters for why this cannot happen
 	}
 	if dirty {
 		if err := t.kernel.zeroBackend(number); err != nil {

@@ -16,7 +16,7 @@ import (
 // Mend looks whether links, pins and maps are as this balancer left them, and makes them so again
 // where something else changed them: first the links, without which no call is served, then what
 // others find under the pins, then what the maps hold. It returns what was not as it should be. The
-// error says what still is not.
+// error names what still is not.
 //
 // It does not look at what only programs write: counters, affinities and the records of sockets.
 func (l *LB) Mend() (changed []string, err error) {

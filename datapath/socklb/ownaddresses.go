@@ -14,7 +14,7 @@ import (
 // SetOwn sets the addresses of which strait answers for every port. Without prune it only adds
 // addresses, and changes the prefixes. Call it before Reconcile, so that a frontend which goes away
 // refuses from the first moment. An address for which the map has no room is reported as a Problem:
-// a connection to a port of it that nobody serves is left to the network.
+// a connection to a port of it without a frontend is left to the network.
 func (l *LB) SetOwn(want datapath.Own, prune bool) ([]problem.Problem, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (t *table) setOwn(want datapath.Own, prune bool) (problems []problem.Proble
 		case errors.Is(err, errFull):
 			problems = append(problems, problem.Named("address", a.String()).Problem(problem.Problem{
 				Code: problem.FrontendRefused, Warning: true,
-				Message: fmt.Sprintf("%v: map addresses holds %d and takes no more; ports of this address that nobody serves are not refused", errFull, len(t.listed)),
+				Message: fmt.Sprintf("%v: map addresses holds %d and takes no more; ports of this address without a frontend are not refused", errFull, len(t.listed)),
 				Try:     "raise maxFrontends",
 			}))
 		case err != nil:

@@ -14,7 +14,7 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
-// sieve is the map of the programs that says which addresses can be strait's; see struct
+// sieve is the programs' map of the addresses that can be strait's; see struct
 // address_sieve in ../../bpf/lib/types.h. An address must be marked before a program can find
 // anything under it, and may lose its mark only afterwards.
 type sieve struct{ *layout.AddressSieve }
@@ -80,7 +80,7 @@ func (s sieve) has(want []netip.Prefix) bool {
 }
 
 // setPrefixes changes the ranges. A program never sees half of a range: there is a moment without
-// ranges in between, when a port that nobody serves is not refused.
+// ranges in between, when a port without a frontend is not refused.
 func (s sieve) setPrefixes(want []netip.Prefix, grace func() error) error {
 	if len(want) > len(s.Range) {
 		return fmt.Errorf("%d ranges of addresses, but there is room for %d", len(want), len(s.Range))

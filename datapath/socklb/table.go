@@ -90,7 +90,7 @@ type table struct {
 	// in use or retired has a slot of its own that is too, so counters cannot run out before slots
 	// do.
 	counters *numberAllocator
-	// deleted says that a service was deleted since the last grace period.
+	// deleted: a service was deleted since the last grace period.
 	deleted bool
 	// round counts the diffs; settled counts the grace periods that were awaited.
 	round, settled uint64
@@ -98,7 +98,7 @@ type table struct {
 	maxFrontends, maxBackends uint32
 }
 
-// newTable starts from what the maps hold; clean says that the maps are new. It is an error if two
+// newTable starts from what the maps hold; clean: the maps are new. It is an error if two
 // frontends share slots or an index.
 func newTable(k kernel, have []installed, sizes Config, clean bool) (*table, error) {
 	t := &table{kernel: k, installed: make(map[l4.Addr]*installed, len(have)), listed: map[netip.Addr]bool{}, maxFrontends: sizes.MaxFrontends, maxBackends: sizes.MaxBackends}
@@ -187,7 +187,7 @@ type refusal struct{ error }
 // waiting reports whether a grace period would free anything.
 func (t *table) waiting() bool { return len(t.slots.limbo) > 0 || len(t.indexes.limbo) > 0 }
 
-// noRoom returns a Problem that says which map is full.
+// noRoom returns a Problem that names the full map.
 func (t *table) noRoom(f datapath.Frontend) problem.Problem {
 	if n := uint32(len(f.Backends)); t.slots.largest() < n {
 		return t.problem(f, fmt.Sprintf("%v: map backends has no %d free slots in a row (%d in all, longest run %d)",
@@ -197,7 +197,7 @@ func (t *table) noRoom(f datapath.Frontend) problem.Problem {
 		"raise maxFrontends")
 }
 
-// problem returns a Problem that says why a frontend is not as wanted, and what is in force for it.
+// problem returns a Problem with the reason why a frontend is not as wanted, and what is in force for it.
 func (t *table) problem(f datapath.Frontend, cause, try string) problem.Problem {
 	p := problem.Named("frontend", name(f)).Problem(problem.Problem{Code: problem.FrontendRefused, Message: "cannot be added: " + cause + "; it does not answer", Try: try})
 	if h := t.installed[f.Addr]; h != nil {

@@ -27,7 +27,7 @@ import (
 // copied. (The lock does not keep out an opt-out command of the older version.)
 const filling = "filling"
 
-// upgrades says which older layouts this program can upgrade from, and how.
+// upgrades are the older layouts that this program can upgrade from, and how.
 type upgrades struct {
 	// oldest is the first layout that it knows.
 	oldest int

@@ -9,7 +9,7 @@ import (
 // Usage returns how full each map is. It does not wait for a Reconcile: the maps that only this
 // process writes are shown as of the last Reconcile that ended. What is retired but not yet free
 // counts as used; it becomes free when room is needed. A map that cannot be read is left out, and
-// the log says why.
+// the log has the reason.
 func (l *LB) Usage() (rows []datapath.MapUsage) {
 	if own := l.used.Load(); own != nil {
 		rows = append(rows, *own...)

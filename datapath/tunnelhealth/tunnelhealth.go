@@ -5,7 +5,7 @@
 // not know sockets, clusters, or what follows from a verdict.
 //
 // An echo request is answered by the kernel of the peer, so that a daemon that is down or is being
-// upgraded changes nothing. A machine can be told to answer none, so silence alone proves nothing of a
+// upgraded changes nothing. A machine can be configured to answer none, so silence alone proves nothing about a
 // peer that never answered. Then WireGuard is the witness: a peer that gets packets sends at least a
 // keepalive within 10 s, and a handshake takes an answer (https://www.wireguard.com/papers/wireguard.pdf,
 // section 6). Unknown is not bad.
@@ -86,7 +86,7 @@ const (
 	holdAgain = time.Minute
 	flapping  = 10 * time.Minute
 	// late is how long the last look can be ago. If it was longer, this process was not scheduled, and
-	// what is unanswered says nothing.
+	// unanswered probes mean nothing.
 	late = 1500 * time.Millisecond
 	// sessionAge is how old a session can be (REJECT_AFTER_TIME).
 	sessionAge = 3 * time.Minute
@@ -94,15 +94,15 @@ const (
 
 // Peer is whom to probe, and how.
 type Peer struct {
-	// Traffic says that there are endpoints behind the peer.
+	// Traffic: there are endpoints behind the peer.
 	Traffic bool
-	// Gone says that the peer's machine does not answer outside the tunnel either.
+	// Gone: the peer's machine does not answer outside the tunnel either.
 	Gone bool
 	// Size is that of the largest packet that the tunnel to the peer takes, in bytes; 0 if unknown.
 	Size int
 }
 
-// Device is what WireGuard says of a peer.
+// Device is WireGuard's state of a peer.
 type Device struct {
 	// Handshake is the time of the last one that was answered; zero if none was.
 	Handshake time.Time
@@ -149,7 +149,7 @@ type Watch struct {
 // New returns a Watch without peers.
 func New() *Watch { return &Watch{peers: map[netip.Addr]*peer{}} }
 
-// Track says which peers there are.
+// Track sets the peers.
 func (w *Watch) Track(want map[netip.Addr]Peer, now time.Time) {
 	for a := range w.peers {
 		if _, is := want[a]; !is {
@@ -204,7 +204,7 @@ func (w *Watch) Sent(probe Probe, id uint64, now time.Time) {
 	}
 }
 
-// Unsent takes Sent back: the probe could not be sent, for a reason that says nothing about the
+// Unsent takes Sent back: the probe could not be sent, for a reason that is no sign about the
 // peer.
 func (w *Watch) Unsent(to netip.Addr, id uint64) {
 	if p := w.peers[to]; p != nil {
@@ -231,7 +231,7 @@ func (w *Watch) Answered(from netip.Addr, id uint64, now time.Time) {
 	}
 }
 
-// Waits reports whether some peer owes an answer, so that what WireGuard says of it counts.
+// Waits reports whether some peer owes an answer, so that WireGuard's state of it counts.
 func (w *Watch) Waits(now time.Time) bool {
 	for _, p := range w.peers {
 		if len(p.open) > 0 && now.Sub(p.open[0].at) > patience {
@@ -241,7 +241,7 @@ func (w *Watch) Waits(now time.Time) bool {
 	return false
 }
 
-// Read notes what WireGuard says of the peers now. A peer that is not there is unknown.
+// Read notes WireGuard's present state of the peers. A peer that is not there is unknown.
 func (w *Watch) Read(devices map[netip.Addr]Device, now time.Time) {
 	for a, p := range w.peers {
 		d, known := devices[a]

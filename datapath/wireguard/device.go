@@ -85,7 +85,7 @@ func (d *Device) Alive() bool {
 	return err == nil
 }
 
-// Shape says which MTU and address the next Reconcile makes sure that the link has, as in Config.
+// Shape sets the MTU and address that the next Reconcile gives the link, as in Config.
 func (d *Device) Shape(mtu int, addr netip.Prefix) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

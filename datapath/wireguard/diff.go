@@ -58,7 +58,7 @@ func (s sight) misled(h PeerStatus, now time.Time) bool {
 	return h.Underlay != s.underlay || !s.asked.IsZero() && now.Sub(s.asked) >= unanswered
 }
 
-// change says how to get from the device's peers to the wanted ones. Its parts are applied in the
+// change leads from the device's peers to the wanted ones. Its parts are applied in the
 // order of the fields. An allowed IP that moves goes from the old owner to the new one in one step
 // of put, so at every moment it belongs to one of them.
 type change struct {

@@ -45,7 +45,7 @@ func owner(device string) (int, error) {
 	return int(cred.Pid), nil
 }
 
-// unserved reports whether err says that no process serves the socket.
+// unserved reports whether err means that no process serves the socket.
 func unserved(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
 }

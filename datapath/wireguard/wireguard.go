@@ -20,7 +20,7 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// Kind says who implements a device.
+// Kind is what implements a device.
 type Kind string
 
 // The kinds that Config can ask for. The kind of a Device is Kernel or Userspace.
@@ -62,7 +62,7 @@ type Links interface {
 	SetUp(name string, mtu int, addr netip.Prefix) error
 }
 
-// Config says which device a node has.
+// Config describes a node's device.
 type Config struct {
 	// Device is the link's name, at most 15 characters. The socket of a userspace device has the
 	// same name and is shared by all network namespaces: if a machine has several nodes, each needs

@@ -55,7 +55,7 @@ func Build(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// prepare checks the machine, takes the lock and saves the state that says what will be made.
+// prepare checks the machine, takes the lock and saves the state with what will be made.
 func prepare(o Options) (*Lab, error) {
 	if err := o.Size.Check(); err != nil {
 		return nil, err

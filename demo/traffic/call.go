@@ -21,7 +21,7 @@ type Call struct {
 	// At is when the call began. Micros is how long it took, in microseconds.
 	At     time.Time `json:"at"`
 	Micros int64     `json:"us"`
-	// Hello says who answered; empty if Err is set.
+	// Hello names the server that answered; empty if Err is set.
 	Hello
 	// To is the address that was called: the URL's, or the one that its name resolved to.
 	To  netip.AddrPort `json:"to,omitzero"`

@@ -16,7 +16,7 @@ var ErrGone = errors.New("the client is gone")
 
 // Driver controls a client process: it sends orders and collects reports.
 type Driver struct {
-	// Name says where the client runs.
+	// Name is where the client runs.
 	Name string
 
 	mu     sync.Mutex

@@ -12,7 +12,7 @@ import (
 	"regexp"
 )
 
-// Hello is what a backend says about itself.
+// Hello is how a backend introduces itself.
 type Hello struct {
 	Cluster string     `json:"cluster,omitempty"`
 	Node    string     `json:"node,omitempty"`

@@ -40,7 +40,7 @@ func climb(path string, levels map[uint64]uint32) (level uint32, err error) {
 	}
 }
 
-// errNoAncestors means that this kernel (before Linux 5.15) does not tell programs of this kind
+// errNoAncestors means that this kernel (before Linux 5.15) does not give programs of this kind
 // which cgroups they run in.
 var errNoAncestors = errors.New("no bpf_get_current_ancestor_cgroup_id for tracing programs before Linux 5.15")
 

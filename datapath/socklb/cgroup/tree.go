@@ -33,7 +33,7 @@ func OpenTree() (*Tree, error) {
 		return t, err
 	}
 	own, err := ownLevels()
-	if err != nil && !errors.Is(err, errNoAncestors) { // without them, climb says what to mount
+	if err != nil && !errors.Is(err, errNoAncestors) { // without them, the error of climb names what to mount
 		return nil, err
 	}
 	maps.Copy(t.levels, own)

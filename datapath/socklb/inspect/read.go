@@ -17,7 +17,7 @@ import (
 // readTries is the maximum number of attempts of a read that keeps meeting changes.
 const readTries = 10
 
-// DefaultPins is where straitd pins its maps unless its bpf.pins says otherwise.
+// DefaultPins is where straitd pins its maps unless bpf.pins is set.
 const DefaultPins = "/sys/fs/bpf/strait"
 
 // Read returns what the maps pinned in a directory hold, like Reader.Frontends.

@@ -40,7 +40,7 @@ type SlotRow struct {
 	Alias     uint32 `json:"alias"`
 }
 
-// AffinityRow says which backend a client keeps.
+// AffinityRow is the backend that a client keeps.
 type AffinityRow struct {
 	Frontend l4.Addr `json:"frontend"`
 	// Client is the cookie of a network namespace (SO_NETNS_COOKIE).

@@ -20,7 +20,7 @@ const BackendsRun = "backends_run"
 var soft = map[string]bool{layout.MapAffinities: true, layout.MapSockets: true}
 
 // Usage returns the usage of the maps that programs and other processes write. A map that cannot be
-// read is left out, and the log says why.
+// read is left out, and the log has the reason.
 func (r *Reader) Usage(log *slog.Logger) (rows []datapath.MapUsage) {
 	for _, u := range []struct {
 		name  string

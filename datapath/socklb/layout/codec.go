@@ -44,7 +44,7 @@ func Backends(slots []Backend) []datapath.Backend {
 	return backends
 }
 
-// Word returns the u64 that says which slots a set has; Slots is its inverse.
+// Word encodes the slots of a set as one u64; Slots is its inverse.
 func Word(base, count uint32) uint64 { return uint64(base)<<32 | uint64(count) }
 
 // Slots returns the first slot of a set and the number of its slots.

@@ -16,7 +16,7 @@ import (
 
 // The directory of pins:
 //
-//	layout-4/<map>   maps; the number says which layout they have
+//	layout-4/<map>   maps; the number is that of their layout
 //	<map>            a symbolic link to layout-4/<map>, for people
 //	links/<hook>     links, which hold the programs; links/<hook>_<id> those of a cgroup below
 //
@@ -82,7 +82,7 @@ func Found(dir string) (found []int, err error) {
 	return found, nil
 }
 
-// Open opens a map of this program's layout. If the pins have another layout, the error says what
+// Open opens a map of this program's layout. If the pins have another layout, the error has what
 // to do.
 func Open(pins, name string, o *ebpf.LoadPinOptions) (*ebpf.Map, error) {
 	at := filepath.Join(MapsDir(pins, Number), name)

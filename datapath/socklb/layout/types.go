@@ -28,7 +28,7 @@ type (
 // Maps has all maps, open.
 type Maps = socklbMaps
 
-// Names of maps and of their pins; bpf/lib/maps.h says who writes and who reads them.
+// Names of maps and of their pins; bpf/lib/maps.h names the programs that write and read them.
 const (
 	MapServices         = socklbMapServices
 	MapSets             = socklbMapSets

@@ -6,7 +6,7 @@ import (
 	"strait.io/strait/datapath/socklb/cgroup"
 )
 
-// Check reports whether Add would accept a cgroup, without adding it: its error says why the cgroup
+// Check reports whether Add would accept a cgroup, without adding it: its error has the reason why the cgroup
 // cannot opt out.
 func Check(path string) error {
 	t, err := cgroup.OpenTree()
