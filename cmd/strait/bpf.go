@@ -68,7 +68,7 @@ type bpfTable[T bpfItem] struct {
 type bpfAnswer[T bpfItem] struct {
 	api.Meta
 	Pins string `json:"pins"`
-	// DaemonError says why the items have no service names.
+	// DaemonError is why the items have no service names.
 	DaemonError string `json:"daemonError,omitempty"`
 	Items       []T    `json:"items"`
 }

@@ -234,7 +234,7 @@ func TestExitCodesInHelp(t *testing.T) {
 	}
 }
 
-// parses says whether the words are a command that would run.
+// parses returns an error unless the words are a command that would run.
 func parses(words []string) error {
 	if words[0] != "strait" {
 		return fmt.Errorf("does not start with strait")

@@ -24,7 +24,7 @@ func (a *app) clusterCommand() *cobra.Command {
 	return c
 }
 
-// drainable says where the drain of a cluster is written down.
+// drainable is the place where the drain of a cluster is stored.
 type drainable struct {
 	target
 	context string
@@ -107,7 +107,7 @@ func (a *app) drain(ctx context.Context, d drainable, id string, over time.Durat
 	case d.dir != "" && answer.SeenFrom.Cluster != id: // the API server of a --context is asked for its own
 		return usageError("this machine is in cluster %q; drain %q on a machine of that cluster", answer.SeenFrom.Cluster, id)
 	case len(answer.Alone) > 0 && !force:
-		return &exitError{exitProblem, fmt.Errorf("not drained: no other endpoint serves %s; give them endpoints elsewhere, or say --force", some(answer.Alone, 5))}
+		return &exitError{exitProblem, fmt.Errorf("not drained: no other endpoint serves %s; give them endpoints elsewhere, or pass --force", some(answer.Alone, 5))}
 	}
 	if err := a.writeDrain(ctx, d, id, clustermesh.DrainValue(a.now(), over)); err != nil || d.dir != "" {
 		return err

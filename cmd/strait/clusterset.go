@@ -45,10 +45,10 @@ clusters, or say which two have none, and why.
 Nothing is written if two clusters have the same id or overlapping pod ranges. Clusters that were
 joined earlier stay joined, and need no context unless their key changes.
 
-Each cluster gets a root key that signs what it says, and the clusters believe only each other,
+Each cluster gets a root key that signs its records, and the clusters trust only each other,
 inside the ranges that connect shows. It asks before it writes. Ranges come from the cluster's
 network (Calico, Cilium, flannel, kubeadm, kube-proxy), from the Nodes, or from the pods, widened so
-that more can come; flags give others. With --pin=false, whoever has the gossip key is believed.`,
+that more can come; flags give others. With --pin=false, every holder of the gossip key is trusted.`,
 		Example: `  strait clusterset connect --context c1 --context c2
   strait clusterset connect --context c1 --context c2 --yes    # in scripts
   strait clusterset connect --context c1 --context c2 --context c3    # c3 joins the other two
@@ -116,7 +116,7 @@ func (a *app) connect(ctx context.Context, t target, contexts []string, f pinFla
 		if err := a.awaitHandshakes(ctx, t, m, b); err != nil {
 			return err
 		}
-		a.printer().line("nothing is pinned by this, so whoever has the gossip key is believed: to have the clusters believe only each other, give the same command without --pin=false")
+		a.printer().line("nothing is pinned by this, so every holder of the gossip key is trusted: to have the clusters trust only each other, give the same command without --pin=false")
 		return nil
 	}
 	trusting, err := a.propose(ctx, m, b, f)
@@ -209,7 +209,7 @@ func (m members) pairs(ctx context.Context) ([]cluster.Pair, error) {
 	}
 	pairs := cluster.Pairs(m.ids(), answers)
 	if len(answers) > 0 {
-		first = nil // the daemons that answer are enough: Pairs says which clusters have none
+		first = nil // the daemons that answer are enough: Pairs reports the clusters that have none
 	}
 	return pairs, first
 }

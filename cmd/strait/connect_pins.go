@@ -28,7 +28,7 @@ type pinFlags struct {
 }
 
 func (f *pinFlags) declare(c *cobra.Command) {
-	c.Flags().BoolVar(&f.pin, "pin", true, "have the clusters believe only each other")
+	c.Flags().BoolVar(&f.pin, "pin", true, "have the clusters trust only each other")
 	c.Flags().BoolVar(&f.yes, "yes", false, "pin without asking")
 	for _, x := range []struct {
 		to          *[]string
@@ -87,7 +87,7 @@ type trusting struct {
 	pins    authority.Pins
 }
 
-// pinSteps are what it takes to have clusters believe only each other. Signed and followed wait for all
+// pinSteps are what it takes to have clusters trust only each other. Signed and followed wait for all
 // daemons.
 type pinSteps struct {
 	write, join, meet, signed, followed func() error
@@ -151,7 +151,7 @@ func (a *app) propose(ctx context.Context, m members, b bundle.Bundle, f pinFlag
 	}
 	a.showPins(t.pins)
 	for _, shared := range t.pins.SharedNodes() {
-		a.printer().line("! %s: each could claim addresses of the other's machines; to keep them apart, say --nodes CLUSTER=CIDR[,CIDR]", shared)
+		a.printer().line("! %s: each could claim addresses of the other's machines; to keep them apart, pass --nodes CLUSTER=CIDR[,CIDR]", shared)
 	}
 	return t, a.confirm("Compare the roots with what the other clusters show. Pin these clusters?", f.yes)
 }
@@ -319,7 +319,7 @@ func firstOf(ctx context.Context, clusters []*cluster.Cluster, find func(api.Mem
 	return ""
 }
 
-// lagging says which daemon has other pins; "" if none has.
+// lagging names a daemon that has other pins; "" if none has.
 func lagging(ctx context.Context, clusters []*cluster.Cluster, pins func(i int) authority.Pins) string {
 	for i, c := range clusters {
 		want := []string{}
@@ -366,7 +366,7 @@ func (a *app) evictMembers(ctx context.Context, t target, contexts []string, id 
 		case own == string(id):
 			return usageError("context %s is cluster %s itself; evict it in the others", c.Context, id)
 		case pins == nil:
-			return usageError("context %s pins nothing; whoever has the gossip key is believed: strait clusterset connect pins", c.Context)
+			return usageError("context %s pins nothing; every holder of the gossip key is trusted: strait clusterset connect pins", c.Context)
 		case !pinned:
 			a.printer().line("%s: cluster %s is not pinned", c.Context, id)
 			continue

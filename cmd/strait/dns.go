@@ -64,7 +64,7 @@ Service, is answered like cart.shop.svc.clusterset.local.`,
 // dnsEdit is what to do to a Corefile.
 type dnsEdit struct{ undo, fallThrough bool }
 
-// front makes the change to a resolver in front of CoreDNS, whose own Corefile says what the
+// front makes the change to a resolver in front of CoreDNS, whose own Corefile has what the
 // cluster's zone is.
 func (e dnsEdit) front(text, coreDNS string) (string, error) {
 	local, err := corefile.LocalZone(coreDNS, clustersetZone)

@@ -16,7 +16,7 @@ import (
 // drainFile is the file in a directory of YAML that drains its cluster.
 func drainFile(dir string) string { return filepath.Join(dir, "strait-drain.yaml") }
 
-// drained is what that file says: a Namespace with the cluster's id as a label.
+// drained is the object in that file: a Namespace with the cluster's id as a label.
 type drained struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels"`
@@ -55,7 +55,7 @@ func drainedIn(dir string) string {
 	}
 	var d drained
 	if err := yaml.Unmarshal(text, &d); err != nil {
-		return "" // somebody else's file: removing it is what was asked for
+		return "" // another user's file: removing it is what was asked for
 	}
 	return d.Metadata.Labels[labelCluster]
 }

@@ -31,7 +31,7 @@ const exitCodes = `Exit codes:
   130  interrupted
 `
 
-// exitError ends the program with a code. Its err is nil if the output has already said everything.
+// exitError ends the program with a code. Its err is nil if the output already has everything.
 type exitError struct {
 	code int
 	err  error

@@ -167,8 +167,8 @@ func (a *app) explain(p printer, s api.Service, computed bool) {
 }
 
 // frontendLine is the verdict on one frontend: address, where connections go, and whether the
-// kernel agrees. What was computed for another node says nothing about its kernel. What the map
-// holds says little if the program of another load balancer runs first.
+// kernel agrees. An answer computed for another node does not show its kernel. What the map
+// holds means little if the program of another load balancer runs first.
 func frontendLine(f api.Frontend, computed bool) string {
 	name := f.Addr.String()
 	if f.Port != "" {

@@ -10,7 +10,7 @@ import (
 )
 
 // firstKeys gives a cluster that was just installed a root and its own pin, and has only pins count at once: it
-// knows no other cluster that could be cut off. Where nothing says which ranges its pods have, its leader does
+// knows no other cluster that could be cut off. Where nothing has the ranges of its pods, its leader does
 // so when it knows. A release of before, whose daemons may believe others, gets nothing by this.
 func (a *app) firstKeys(ctx context.Context, c *cluster.Cluster, values chart.Values) error {
 	if now, _ := values["authority"].(map[string]any); turnedOff(now) || now["sign"] == false {

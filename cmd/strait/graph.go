@@ -55,7 +55,7 @@ func (a *app) graphCommand() *cobra.Command {
 var graphFormats = []string{"text", "dot", "mermaid"}
 
 // mesh is the picture as data. Nothing in it depends on the time at which it is drawn. It renders the daemon's
-// own mesh, as the answer gives it: api.Peer is what that says of a node.
+// own mesh, as the answer gives it: api.Peer is its part about a node.
 type mesh struct {
 	from     string // the node that sees it, "cluster/node"
 	clusters []meshCluster
@@ -96,7 +96,7 @@ func meshOf(l *api.NodeList) mesh {
 
 func fullName(n *api.Node) string { return n.Cluster + "/" + n.Name }
 
-// noTunnel says why no tunnel leads to a node.
+// noTunnel returns why no tunnel leads to a node.
 func noTunnel(n *api.Node) string {
 	if n.Peer == nil {
 		return "this straitd does not say how to reach it; upgrade it"
@@ -110,7 +110,7 @@ func tunneled(a, b *api.Node) bool {
 	return a.Cluster != b.Cluster && noTunnel(a) == "" && noTunnel(b) == ""
 }
 
-// unreachable says why a node is not reachable; empty if it is.
+// unreachable returns why a node is not reachable; empty if it is.
 func unreachable(n *api.Node) string {
 	switch {
 	case n.Dead:
@@ -123,7 +123,7 @@ func unreachable(n *api.Node) string {
 	return "not heard (" + n.Contact + ")"
 }
 
-// whyDown says what is known against a tunnel. A node whose machine answers can be reached by it.
+// whyDown returns why a tunnel is known to carry nothing. A node whose machine answers can be reached by it.
 func whyDown(a, b *api.Node) string {
 	for _, n := range []*api.Node{a, b} {
 		if why := unreachable(n); why != "" && n.Contact != "quiet" {
@@ -146,7 +146,7 @@ func whyDown(a, b *api.Node) string {
 	return ""
 }
 
-// notes are what is to be said of a node below its name.
+// notes are the lines of a node below its name.
 func notes(n *api.Node) (out []string) {
 	if n.Peer != nil {
 		for _, p := range n.Peer.AllowedIPs {

@@ -117,7 +117,7 @@ func (f *installFlags) declare(c *cobra.Command) {
 	f.flags(c)
 	c.Flags().StringVar(&f.cluster, "cluster", "", "this cluster's `id` in the clusterset, a DNS label")
 	c.Flags().StringVar(&f.image, "image", "", "`image` to run; its tag defaults to this version")
-	c.Flags().StringVar(&f.authority, "authority", "", "`mode`: auto, pinned, or off to believe whoever has the gossip key")
+	c.Flags().StringVar(&f.authority, "authority", "", "`mode`: auto, pinned, or off to trust every holder of the gossip key")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "set a chart value, `name=value`; repeatable")
 	c.Flags().StringArrayVar(&f.values, "values", nil, "YAML `file` with chart values; repeatable")
 	c.Flags().BoolVar(&f.upgradeCRDs, "upgrade-crds", false, "add versions to CRDs of the MCS API that another program installed")

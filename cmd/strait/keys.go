@@ -41,7 +41,7 @@ func (d *keyDir) flag(c *cobra.Command) {
 	c.Flags().StringVar((*string)(d), "dir", defaultKeys, "`directory` of the keys and pins of this cluster")
 }
 
-// place is what an operator says of a cluster.
+// place is what an operator sets for a cluster.
 type place struct {
 	id                          string
 	pods, nodes, regions, zones []string
@@ -183,7 +183,7 @@ func (a *app) keysInviteCommand() *cobra.Command {
 		Use:   "invite",
 		Short: "Pin a new cluster outside Kubernetes, and write its invitation",
 		Long: `Pin a new cluster, and write the invitation with which strait clusterset accept makes it a member.
-The invitation holds secrets: whoever has it can be that cluster. Copy the changed pins to all
+The invitation holds secrets: its holder can act as that cluster. Copy the changed pins to all
 machines of this cluster; the daemons read them without a restart. The other clusters accept them
 too: strait clusterset accept pins.yaml. With --accept, this cluster takes only the Services of
 these namespaces from the new one.`,
@@ -460,7 +460,7 @@ func cell(text string) string {
 	return text
 }
 
-// showConfig says what straitd's configuration needs.
+// showConfig prints what straitd's configuration needs.
 func (a *app) showConfig(d keyDir) {
 	p := a.printer()
 	p.line("in the configuration of straitd, on every machine of this cluster:")
@@ -480,7 +480,7 @@ func (a *app) confirm(question string, yes bool) error {
 		return nil
 	case err != nil && answer == "":
 		fmt.Fprintln(a.stdout)
-		return usageError("nobody answered, so nothing was written; say --yes in scripts")
+		return usageError("no answer, so nothing was written; pass --yes in scripts")
 	}
 	return &exitError{exitProblem, errors.New("nothing was written")}
 }

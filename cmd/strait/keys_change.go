@@ -26,13 +26,13 @@ func (a *app) keysEvictCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "evict CLUSTER",
 		Aliases: []string{"forget"},
-		Short:   "Stop believing a cluster",
+		Short:   "Stop trusting a cluster",
 		Long: `Remove a cluster from the pins of another, whether it is hostile, down, or gone for good. Daemons
-that read the changed pins drop what it said and its tunnels, within seconds and without a restart.
+that read the changed pins drop its records and its tunnels, within seconds and without a restart.
 The evicted cluster still has the gossip key, with which it sees who is a member: replace that with
 strait clusterset rotate --gossip-key.
 
-In Kubernetes, name the contexts of the clusters that shall stop believing it: the pin goes from
+In Kubernetes, name the contexts of the clusters that shall stop trusting it: the pin goes from
 their ConfigMap strait-pins, and evict returns when every daemon has followed.
 
 Outside Kubernetes, copy the changed pins to all machines of this cluster, and do the same in every
@@ -109,7 +109,8 @@ With --gossip-key, the key that all daemons share is replaced: after an eviction
 cluster still has it. First all daemons accept the new key, then all use it, and then the old one
 counts nowhere. Daemons follow without a restart. In Kubernetes, name the contexts of all clusters.
 Outside Kubernetes, each step is the same command, on one machine: it makes the next step if all
-daemons have made the one before, and says what to copy. A rotation that was interrupted goes on.`,
+daemons have made the one before, and prints what to copy. To continue an interrupted rotation,
+run it again.`,
 		Example: `  strait clusterset rotate us-east --context us-east --context us-west
   strait clusterset rotate --finish
   strait clusterset rotate --gossip-key --context us-east --context us-west`,
@@ -206,7 +207,7 @@ func (a *app) keysFinish(ctx context.Context, d keyDir) error {
 	a.showPins(authority.Pins{own: pin})
 	p := a.printer()
 	p.line("next: copy %s to all machines of this cluster that have the root, and restart straitd there", d.root())
-	p.line("then: strait clusterset rotate --finish again, for the old root to count no more")
+	p.line("then: strait clusterset rotate --finish again, so that the old root is not trusted any more")
 	return nil
 }
 
@@ -217,7 +218,7 @@ func (a *app) keysForget(ctx context.Context, d keyDir, pins authority.Pins, own
 		return err
 	}
 	if left := list.OfOtherRoot(string(own), root.Fingerprint()); len(left) > 0 {
-		return fmt.Errorf("%s: the old root signed what counts of it: put %s on the machines that have the root, restart straitd there, and say this again; the others follow within seconds", some(left, 5), d.root())
+		return fmt.Errorf("%s: still certified by the old root; copy %s to the machines that have the root, restart straitd there, and run this command again; the others follow within seconds", some(left, 5), d.root())
 	}
 	pin := pins[own]
 	pin.Roots = []authority.PublicKey{root}

@@ -101,8 +101,8 @@ func TestKeys(t *testing.T) {
 		}})
 		return world("clusterset", "rotate", "--finish", "--dir", at("a")).on(socket).run(t)
 	}
-	if r := finish(pins["rack1"].Roots[0]); r.code != exitProblem || !strings.Contains(r.stderr, "n2: the old root signed") {
-		t.Errorf("while a node is stated by the old root: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	if r := finish(pins["rack1"].Roots[0]); r.code != exitProblem || !strings.Contains(r.stderr, "n2: still certified by the old root") {
+		t.Errorf("while a node is certified by the old root: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := finish(root.Public()); r.code != exitOK || strings.Count(ok("pins", "--dir", at("a")), "SHA256:") != 3 {
 		t.Errorf("the last step: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -151,7 +151,7 @@ func TestKeysRefuse(t *testing.T) {
 		{"twice", first, "", exitProblem, "has the keys of a cluster already"},
 		{"overlap", invite("rack2", "10.0.0.0/8", "--yes"), "", exitProblem, "the pods of cluster rack1 have 10.1.0.0/16"},
 		{"the same id", invite("rack1", "10.2.0.0/16", "--yes"), "", exitProblem, "pinned already"},
-		{"nobody answers", invite("rack2", "10.2.0.0/16"), "", exitUsage, "say --yes"},
+		{"nobody answers", invite("rack2", "10.2.0.0/16"), "", exitUsage, "pass --yes"},
 		{"the answer is no", invite("rack2", "10.2.0.0/16"), "n\n", exitProblem, "nothing was written"},
 		{"the answer is yes", invite("rack2", "10.2.0.0/16"), "y\n", exitOK, ""},
 		{"no file", []string{"accept", at("nothing")}, "", exitProblem, "no such file"},

@@ -6,12 +6,12 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-const membersLong = `List the clusters and nodes of the clusterset with what this node believes them for: which clusters
+const membersLong = `List the clusters and nodes of the clusterset with how far this node trusts them: which clusters
 are pinned, by which roots, and with which key each node signs.
 
 STATE is as in strait status and strait nodes. Besides:
   unheard  the cluster is pinned, and nothing was ever heard of it
-  refused  the cluster says something here, and is not pinned
+  refused  the cluster sends records here, and is not pinned
 
 DISTANCE is the round-trip time of another cluster's node. A cluster shows it if it is not
 among the nearest: of clusters that are equally far by their labels, the one that answers faster is
@@ -39,7 +39,7 @@ func (a *app) membersCommand() *cobra.Command {
 				return err
 			}
 			if !list.Pinned() {
-				p.line("%s nothing is pinned: everybody who has the gossip key is believed", api.Warn)
+				p.line("%s nothing is pinned: every holder of the gossip key is trusted", api.Warn)
 			}
 			if text := list.Rekeying(); text != "" {
 				p.line("%s %s", api.Warn, text)

@@ -15,8 +15,8 @@ import (
 	"strait.io/strait/install/cluster"
 )
 
-const nodeRevokeLong = `Stop believing a node of this cluster that was stolen or taken over: the key with which it signs
-counts no more in any cluster, whatever it says, and whoever passes that on. Its record and its
+const nodeRevokeLong = `Stop trusting a node of this cluster that was stolen or taken over: no cluster accepts the key with
+which it signs any more, whatever it signs, and whichever daemon forwards that. Its record and its
 backends go within seconds. It needs no answer from the node, and no change in other clusters.
 
 The node gets no other key signed while its name is what it was: remove its Node object, or outside
@@ -31,7 +31,7 @@ others that have the root; all other daemons follow by themselves.
 
 The key comes from strait members; --key gives that of a node that is not heard.`
 
-// revocation is what the user says of a node.
+// revocation is what the user asked for.
 type revocation struct {
 	node, key, context string
 	yes                bool
@@ -43,7 +43,7 @@ func (a *app) nodeRevokeCommand() *cobra.Command {
 	var r revocation
 	c := &cobra.Command{
 		Use:     "revoke NODE",
-		Short:   "Stop believing a node of this cluster, in all clusters",
+		Short:   "Stop trusting a node of this cluster, in all clusters",
 		Long:    nodeRevokeLong,
 		Example: "  strait nodes revoke n7\n  strait nodes revoke n7 --context us-east --yes    # as strait node revoke",
 		Args:    cobra.ExactArgs(1),
@@ -138,7 +138,7 @@ func (a *app) revokeMember(ctx context.Context, t target, r revocation) error {
 	case err != nil || idErr != nil:
 		return errors.Join(err, idErr)
 	case pins == nil:
-		return usageError("context %s pins nothing; whoever has the gossip key is believed: strait clusterset connect pins", c.Context)
+		return usageError("context %s pins nothing; every holder of the gossip key is trusted: strait clusterset connect pins", c.Context)
 	}
 	own := clustermesh.ClusterName(id)
 	if r.key == "" {

@@ -184,7 +184,7 @@ func (a *app) peerRemoveCommand() *cobra.Command {
 	return cmd
 }
 
-// unproxied says which machines shall call ClusterSetIPs that nothing on this node may translate for
+// unproxied prints which machines shall call ClusterSetIPs that nothing on this node may translate for
 // them: strait does it in sockets, and what is passed on meets none.
 func (a *app) unproxied(p printer, guests []api.Guest, services []api.Service) {
 	for _, g := range guests {

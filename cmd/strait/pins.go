@@ -16,7 +16,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// otherPins says why a daemon's names are not those of the maps being read: several nodes can run
+// otherPins explains why a daemon's names are not those of the maps being read: several nodes can run
 // on one machine and have the same frontends.
 const otherPins = "straitd at %s has its pins at %s"
 
@@ -75,7 +75,7 @@ func absolute(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// whyUnknown says in one line why there are no names; empty if there are.
+// whyUnknown returns in one line why there are no names; empty if there are.
 func (p pinned) whyUnknown() string {
 	var failure *api.Failure
 	switch {

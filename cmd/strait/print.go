@@ -27,7 +27,7 @@ func (a *app) printer() printer {
 	return printer{a.stdout, color, a.ascii}
 }
 
-// data prints an answer as JSON or YAML if --output says so, and reports whether it does.
+// data prints an answer as JSON or YAML if --output asks for it, and reports whether it does.
 func (a *app) data(answer any) (done bool, err error) {
 	var text []byte
 	switch a.output {

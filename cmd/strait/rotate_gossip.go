@@ -121,7 +121,7 @@ func allSay(reported map[string][]string) error {
 	return nil
 }
 
-// stepText says what a ring means.
+// stepText returns what a ring means.
 func stepText(r gossipkey.Ring, next gossipkey.Key) string {
 	switch {
 	case len(r) == 1:
@@ -223,7 +223,7 @@ func (r *gossipRotation) wait(ctx context.Context) error {
 	}
 }
 
-// lagging says which daemon has other keys than its Secret; "" if none has. The error is one that does
+// lagging names a daemon that has other keys than its Secret; "" if none has. The error is one that does
 // not pass.
 func (r *gossipRotation) lagging(ctx context.Context) (string, error) {
 	for i, c := range r.clusters {

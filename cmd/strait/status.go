@@ -100,7 +100,7 @@ func waitingFor(s api.Status) string {
 	return strings.Join(s.Waiting, ", ")
 }
 
-// waitStatus polls until all is well and prints the last status. On stderr it says what it is
+// waitStatus polls until all is well and prints the last status. On stderr it prints what it is
 // waiting for, whenever that changes. A failure that waiting cannot fix ends it at once.
 func (a *app) waitStatus(ctx context.Context, limit time.Duration) error {
 	started := a.now()
@@ -171,7 +171,7 @@ func (a *app) printStatus(s api.Status) {
 	}
 	p.line("applied    %s · straitd %s", appliedText(s, a.now()), s.Version)
 	if s.Authority == api.AuthorityOff {
-		p.line("authority  off: whoever has the gossip key is believed")
+		p.line("authority  off: every holder of the gossip key is trusted")
 	}
 	if s.Writing != nil {
 		p.line("writing    %s", writingLine(*s.Writing, s.Time))
@@ -214,7 +214,7 @@ func datapathLine(d api.Datapath) string {
 		api.Count(d.Backends, "backend"), d.Mesh, d.Pins)
 }
 
-// mapsLine says how full the maps are.
+// mapsLine describes how full the maps are.
 func mapsLine(all []datapath.MapUsage) string {
 	parts := make([]string, len(all))
 	for i, m := range all {
@@ -224,7 +224,7 @@ func mapsLine(all []datapath.MapUsage) string {
 }
 
 // foreign prints other programs on the hooks, except those that a Problem names because they run
-// first. strait cannot tell what they do.
+// first. strait cannot know what they do.
 func (p printer) foreign(all []datapath.ForeignProgram) {
 	rest := slices.DeleteFunc(slices.Clone(all), datapath.ForeignProgram.Decides)
 	if len(rest) == 0 {
@@ -251,7 +251,7 @@ func appliedText(s api.Status, now time.Time) string {
 	return api.Age(now.Sub(s.Applied)) + " ago"
 }
 
-// writingLine says how far the leader is with writing the objects of its cluster.
+// writingLine describes how far the leader is with writing the objects of its cluster.
 func writingLine(w api.Writing, now time.Time) string {
 	line := fmt.Sprintf("%d of %s to the API server", w.Done, api.Count(w.Total, "import"))
 	if left := w.Left(now); left > 0 {

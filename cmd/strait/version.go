@@ -19,7 +19,7 @@ var version string
 type versionAnswer struct {
 	api.Meta
 	Client clientVersion `json:"client"`
-	// Daemon is absent when it cannot be asked; DaemonError says why.
+	// Daemon is absent when it cannot be asked; DaemonError is why.
 	Daemon      string `json:"daemon,omitempty"`
 	DaemonError string `json:"daemonError,omitempty"`
 }

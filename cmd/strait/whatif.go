@@ -61,7 +61,7 @@ func (a *app) showWhatIf(p printer, w *api.WhatIf, whole bool) {
 	}
 }
 
-// overloaded says how many endpoints would get more than they can bear.
+// overloaded describes how many endpoints would get more than they can bear.
 func overloaded(m api.Moved) string {
 	n := 0
 	for _, e := range m.Endpoints {

@@ -1,7 +1,7 @@
 // Package bundle is what the clusters of a clusterset must know of each other to connect: ids, node
 // addresses and the gossip key, in one versioned document.
 //
-// Inputs are what each cluster's API server says and the bundle that it holds; output is one bundle
+// Inputs are the content of each cluster's API server and the bundle that it holds; output is one bundle
 // for all clusters, or the reasons why they cannot be joined. Pure: it must not know an API server.
 // A bundle holds a secret: no String method shows it, and errors never quote it.
 package bundle

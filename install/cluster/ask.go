@@ -23,7 +23,7 @@ import (
 // daemonPods selects the daemon's pods.
 const daemonPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component=daemon"
 
-// Answer is what one daemon says about the clusterset.
+// Answer is one daemon's view of the clusterset.
 type Answer struct {
 	Cluster, Node string
 	// MeshOff is true if pods are reached without a tunnel.
@@ -64,7 +64,7 @@ func (c *Cluster) ask(ctx context.Context, pod string, a *Answer) error {
 		command string
 		into    any
 	}{{"status", &status}, {"nodes", &nodes}} {
-		// The exit code says whether all is well; there is an answer either way.
+		// The exit code is whether all is well; there is an answer either way.
 		text, err := c.exec(ctx, pod, "/strait", q.command, "-o", "json")
 		if jsonErr := json.Unmarshal(text, q.into); jsonErr != nil {
 			if err == nil {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cilium is what a cluster's objects tell of Cilium, as package preflight takes it.
+// Cilium is what a cluster's objects have about Cilium, as package preflight takes it.
 type Cilium struct {
 	Config map[string]string
 	Image  string

@@ -50,7 +50,7 @@ func (d DNS) Title() string {
 	return "CoreDNS"
 }
 
-// ErrNoCoreDNS says that the cluster has no CoreDNS that can be changed.
+// ErrNoCoreDNS means that the cluster has no CoreDNS that can be changed.
 var ErrNoCoreDNS = errors.New("no CoreDNS that can be changed: it is managed, or something else serves DNS")
 
 // ReadDNS finds CoreDNS where kubeadm, kind, k3s and similar distributions put it. The error is
@@ -131,7 +131,7 @@ func KnowsMulticluster(image string) (yes, known bool) {
 	return version >= 1_012_002, true
 }
 
-// WriteDNS gives CoreDNS a Corefile and restarts it, pod by pod as its Deployment says. It does
+// WriteDNS gives CoreDNS a Corefile and restarts it, pod by pod as its Deployment rolls out. It does
 // only those of the two that are not done yet, and reports whether it did any. The API server
 // refuses the write if the ConfigMap changed since it was read.
 func (c *Cluster) WriteDNS(ctx context.Context, d DNS, corefile string, ours bool) (changed bool, err error) {
@@ -164,7 +164,7 @@ func (c *Cluster) WriteDNS(ctx context.Context, d DNS, corefile string, ours boo
 	return true, c.annotate(ctx, plural, kind, dnsNamespace, d.Workload, dnsAnnotation, mark)
 }
 
-// left says what is left to do until CoreDNS runs with a Corefile: an earlier attempt may have
+// left returns what is left to do until CoreDNS runs with a Corefile: an earlier attempt may have
 // stopped half way. If the Corefile is ours, the pods are marked with its hash and the ConfigMap's
 // version. If it was reverted in the meantime and is written again, CoreDNS is restarted again too.
 func (d DNS) left(corefile string, ours bool) (write, roll bool) {
@@ -264,7 +264,7 @@ func (c *Cluster) dnsRuns(ctx context.Context, d DNS) (bool, *metav1.LabelSelect
 func (c *Cluster) dnsTrouble(ctx context.Context, selector *metav1.LabelSelector) string {
 	found, err := list[corev1.Pod](ctx, c, pods, dnsNamespace, metav1.FormatLabelSelector(selector))
 	if err != nil {
-		return "" // the wait's own error says enough
+		return "" // the wait's own error is enough
 	}
 	var out strings.Builder
 	for _, p := range found {

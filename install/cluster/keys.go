@@ -25,7 +25,7 @@ const (
 	PinsConfigMap = written.PinsConfigMap
 )
 
-// believeConfigMap says that only the pins count. The chart and the daemons have the same name.
+// believeConfigMap restricts trust to the pins. The chart and the daemons have the same name.
 const believeConfigMap = written.BelieveConfigMap
 
 const (

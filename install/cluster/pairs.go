@@ -8,13 +8,13 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// Pair says how one cluster sees another: what From's daemons know of To.
+// Pair is how one cluster sees another: what From's daemons know of To.
 type Pair struct {
 	From, To string
 	// OK is true if a daemon of From has had a handshake with a node of To; without a mesh, if it
 	// hears one.
 	OK bool
-	// Why says what is missing and what to check.
+	// Why is what is missing and what to check.
 	Why string
 }
 

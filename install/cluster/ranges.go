@@ -19,7 +19,7 @@ type Network struct {
 	Flannel, Kubeadm, KubeProxy string
 }
 
-// ReadNetwork reads these objects. What does not exist, or may not be read, says nothing.
+// ReadNetwork reads these objects. What does not exist, or may not be read, is left out.
 func (c *Cluster) ReadNetwork(ctx context.Context) (n Network, err error) {
 	for _, x := range []struct {
 		namespace, name string

@@ -34,12 +34,12 @@ func (r Remaining) Open() (sum int) {
 	return sum
 }
 
-// Over reports whether nothing is left, as far as every node of the clusterset says.
+// Over reports whether nothing is left according to every node of the clusterset.
 func (r Remaining) Over() bool {
 	return r.Known && r.Drained >= 1 && r.Open() == 0 && len(r.Unasked) == 0
 }
 
-// Remains adds up what the daemons say of a cluster that is drained. A dead node has no connections.
+// Remains adds up the daemons' answers about a drained cluster. A dead node has no connections.
 func Remains(of string, answers []Answer) Remaining {
 	r := Remaining{Drained: 1}
 	counted, known := map[string]bool{}, map[string]bool{}

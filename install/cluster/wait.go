@@ -20,7 +20,7 @@ const waitEvery = time.Second
 
 // WaitDaemonSet waits until every pod of the DaemonSet has its current template and is ready. It
 // calls say with the progress whenever that changes, and returns the number of pods. The error of a
-// wait that ran out says what is missing.
+// wait that ran out names what is missing.
 func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(string)) (count int, err error) {
 	last := ""
 	err = poll(ctx, waitEvery, func() (bool, error) {
@@ -123,7 +123,7 @@ func (c *Cluster) whyNot(ctx context.Context, of *metav1.LabelSelector) string {
 // notYet is the reason for which only the pod itself knows more.
 const notYet = "runs but is not ready yet"
 
-// notReady says why a pod is not ready; empty if it is.
+// notReady returns why a pod is not ready; empty if it is.
 func notReady(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil {
 		return "it is being stopped"

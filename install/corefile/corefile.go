@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// ErrNoKubernetes says that no server block uses the plugin kubernetes.
+// ErrNoKubernetes means that no server block uses the plugin kubernetes.
 var ErrNoKubernetes = errors.New("no server block of the Corefile uses the plugin kubernetes")
 
 func mistake(t token, text string) error {

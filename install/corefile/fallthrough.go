@@ -145,7 +145,7 @@ func relayOf(blocks []block, zone string) *block {
 	return nil
 }
 
-// removeFallThrough undoes AddFallThrough. The server block says for which local zone it was.
+// removeFallThrough undoes AddFallThrough. The server block has the local zone that it was for.
 func removeFallThrough(text, zone string) (string, error) {
 	blocks, err := parse(text)
 	if err != nil {

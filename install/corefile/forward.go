@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ErrNoForward says that a resolver in front of CoreDNS forwards nothing for the cluster's own
+// ErrNoForward means that a resolver in front of CoreDNS forwards nothing for the cluster's own
 // zone.
 var ErrNoForward = errors.New("no server block of the Corefile forwards the cluster's own zone")
 

@@ -26,7 +26,7 @@ const version = 1
 // MaxSize bounds a file that is accepted, in bytes.
 const MaxSize = 1 << 20
 
-// Invitation makes a cluster a member. Whoever has it can be that cluster.
+// Invitation makes a cluster a member. Any holder of it can act as that cluster.
 type Invitation struct {
 	Version int `json:"version"`
 	// Cluster is the id of the cluster that is invited, and Root the private key of its root.
@@ -95,7 +95,7 @@ func Invite(pins authority.Pins, newcomer authority.Pin, root authority.PrivateK
 	}
 	newcomer.Roots, newcomer.Joined = []authority.PublicKey{root.Public()}, now.UTC().Truncate(time.Second)
 	after := with(pins, newcomer)
-	if len(pins) == 1 { // nobody has had any export before, so the first two clusters are equals
+	if len(pins) == 1 { // there were no exports before, so the first two clusters are equals
 		for _, first := range pins {
 			first.Joined = newcomer.Joined
 			after[first.Cluster] = first
@@ -119,7 +119,7 @@ func Invite(pins authority.Pins, newcomer authority.Pin, root authority.PrivateK
 
 // Merge returns the pins of cluster own with those that it is offered, and which of them are new or
 // changed. From the new ones, and from those that changed, it accepts the namespaces; nil keeps what
-// was accepted. What the offer says of own itself must be what is known.
+// was accepted. The offer's pin of own must be the known one.
 func Merge(pins authority.Pins, own clustermesh.ClusterName, offered authority.Pins, namespaces []string) (authority.Pins, []authority.Pin, error) {
 	after := with(pins)
 	var changed []authority.Pin

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Sources are what a cluster's network says about its ranges of pods. Empty fields say nothing.
+// Sources are the pod ranges that a cluster's network configuration names. Empty fields name none.
 type Sources struct {
 	// Calico are the CIDRs of its enabled IPPools.
 	Calico []string
@@ -23,7 +23,7 @@ type Sources struct {
 }
 
 // PodRanges returns the ranges that the first source names that names any, and which that is. The
-// source that gives out the addresses comes before those that were only told.
+// source that allocates the addresses comes before those that were only configured.
 func (s Sources) PodRanges() (ranges []netip.Prefix, from string) {
 	var flannel struct{ Network, IPv6Network string }
 	var kubeadm struct{ Networking struct{ PodSubnet string } }
@@ -32,7 +32,7 @@ func (s Sources) PodRanges() (ranges []netip.Prefix, from string) {
 		yaml string
 		into any
 	}{{s.Flannel, &flannel}, {s.Kubeadm, &kubeadm}, {s.KubeProxy, &proxy}} {
-		_ = yaml.Unmarshal([]byte(text.yaml), text.into) // what cannot be read says nothing, and the next source counts
+		_ = yaml.Unmarshal([]byte(text.yaml), text.into) // what cannot be read has no ranges, and the next source counts
 	}
 	for _, source := range []struct {
 		name  string

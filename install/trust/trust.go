@@ -1,7 +1,7 @@
 // Package trust decides what Kubernetes clusters pin of each other when they are connected: roots, and
 // the ranges of pods and nodes.
 //
-// Inputs are what each cluster's API server says, the pins that it has, and what the operator says;
+// Inputs are the content of each cluster's API server, the pins that it has, and the operator's flags;
 // outputs are the pins of all clusters, for people to confirm, or the reasons why there are none. Pure:
 // it must not know an API server or a secret.
 package trust
@@ -35,13 +35,13 @@ type Member struct {
 	Pins authority.Pins
 }
 
-// Asked is what the operator says of clusters, by id, in place of what was found.
+// Asked is what the operator set for clusters, by id, in place of what was found.
 type Asked struct {
 	Pods, Nodes                map[string][]netip.Prefix
 	Regions, Zones, Namespaces map[string][]string
 }
 
-// Names returns the clusters of which something is said, sorted.
+// Names returns the clusters for which something is set, sorted.
 func (a Asked) Names() (out []string) {
 	for _, m := range []map[string][]netip.Prefix{a.Pods, a.Nodes} {
 		for c := range m {
@@ -59,7 +59,7 @@ func (a Asked) Names() (out []string) {
 
 // Propose returns the pins that all members should have. All is the ids of the whole clusterset: a
 // cluster without a context keeps the pin that a member has of it. A pin that exists keeps its ranges,
-// namespaces and quota, unless the operator says others. Each cluster's own namespaces are its own
+// namespaces and quota, unless the operator sets others. Each cluster's own namespaces are its own
 // word: see For.
 func Propose(members []Member, all []string, asked Asked, now time.Time) (authority.Pins, error) {
 	pins := authority.Pins{}
@@ -117,14 +117,14 @@ func Alone(m Member) (authority.Pins, error) {
 	return authority.ParsePins(authority.Pins{p.Cluster: p}.Encode()) // which checks every field
 }
 
-// alone reports whether a cluster pins itself and no other. Nobody confirmed such pins: install made them, or
+// alone reports whether a cluster pins itself and no other. No operator confirmed such pins: install made them, or
 // the cluster's leader.
 func (m Member) alone() bool {
 	_, own := m.Pins[clustermesh.ClusterName(m.ID)]
 	return own && len(m.Pins) == 1
 }
 
-// unconfirmed returns the own pin of a cluster that is alone, without what is better proposed anew.
+// unconfirmed returns the own pin of a lone cluster, without what is better proposed again.
 func (m Member) unconfirmed() authority.Pin {
 	p := m.Pins[clustermesh.ClusterName(m.ID)]
 	p.Nodes, p.Regions, p.Zones = nil, nil, nil
@@ -137,8 +137,8 @@ func (m Member) unconfirmed() authority.Pin {
 	return p
 }
 
-// For returns the pins as one cluster has them: what it accepted before stays its own word, unless the
-// operator says otherwise now.
+// For returns the pins as one cluster has them: what it accepted before stays, unless the
+// operator sets something else now.
 func For(pins authority.Pins, m Member, asked Asked) authority.Pins {
 	out := authority.Pins{}
 	for c, p := range pins {
@@ -190,12 +190,12 @@ func (m Member) misses(p authority.Pin, nodes []netip.Prefix) error {
 	}{{"region", m.Regions, p.Regions}, {"zone", m.Zones, p.Zones}} {
 		for _, have := range c.has {
 			if have != "" && !slices.Contains(c.in, have) {
-				errs = append(errs, fmt.Errorf("cluster %s has a node in %s %s, which is none of %v: say --%[2]ss %[1]s=NAME[,NAME]", m.ID, c.what, have, c.in))
+				errs = append(errs, fmt.Errorf("cluster %s has a node in %s %s, which is none of %v: pass --%[2]ss %[1]s=NAME[,NAME]", m.ID, c.what, have, c.in))
 			}
 		}
 	}
 	if len(p.Pods) == 0 {
-		errs = append(errs, fmt.Errorf("cluster %s: neither its network, a Node nor a pod says which ranges its pods have: say --pods %s=CIDR", m.ID, m.ID))
+		errs = append(errs, fmt.Errorf("cluster %s: its pod ranges are not in the CNI's configuration, Nodes or pods; pass --pods %s=CIDR", m.ID, m.ID))
 	}
 	for _, c := range []struct {
 		what, flag string
@@ -204,7 +204,7 @@ func (m Member) misses(p authority.Pin, nodes []netip.Prefix) error {
 		for _, have := range c.has {
 			inside := func(q netip.Prefix) bool { return q.Bits() <= have.Bits() && q.Contains(have.Addr()) }
 			if len(c.in) > 0 && !slices.ContainsFunc(c.in, inside) {
-				errs = append(errs, fmt.Errorf("cluster %s has %s at %s, which is not in %v: say --%s %s=CIDR[,CIDR]", m.ID, c.what, have, c.in, c.flag, m.ID))
+				errs = append(errs, fmt.Errorf("cluster %s has %s at %s, which is not in %v: pass --%s %s=CIDR[,CIDR]", m.ID, c.what, have, c.in, c.flag, m.ID))
 				break
 			}
 		}

@@ -39,7 +39,7 @@ func TestRegionsAreThoseOfTheNodes(t *testing.T) {
 		t.Errorf("%+v, %v", pins, err)
 	}
 	ms[0].Pins, ms[0].Regions = pins, []string{"asia", "us"}
-	if _, err := Propose(ms, nil, Asked{}, now); err == nil || !strings.Contains(err.Error(), "cluster c1 has a node in region asia, which is none of [eu us]: say --regions c1=") {
+	if _, err := Propose(ms, nil, Asked{}, now); err == nil || !strings.Contains(err.Error(), "cluster c1 has a node in region asia, which is none of [eu us]: pass --regions c1=") {
 		t.Errorf("a node in another region: %v", err)
 	}
 	again, err := Propose(ms, nil, Asked{Regions: map[string][]string{"c1": {"asia", "us"}}}, now)
@@ -57,7 +57,7 @@ func TestZonesAreThoseOfTheNodes(t *testing.T) {
 		t.Errorf("%+v, %v", pins, err)
 	}
 	ms[0].Pins, ms[1].Regions, ms[1].Zones = pins, []string{""}, []string{"us-1"}
-	if _, err := Propose(ms, nil, Asked{}, now); err == nil || !strings.Contains(err.Error(), "cluster c2 has a node in zone us-1, which is none of []: say --zones c2=NAME[,NAME]") {
+	if _, err := Propose(ms, nil, Asked{}, now); err == nil || !strings.Contains(err.Error(), "cluster c2 has a node in zone us-1, which is none of []: pass --zones c2=NAME[,NAME]") {
 		t.Errorf("a node in a zone: %v", err)
 	}
 	again, err := Propose(ms, nil, Asked{Zones: map[string][]string{"c2": {"us-1"}}}, now)
@@ -145,7 +145,7 @@ func TestRefused(t *testing.T) {
 		{"overlap", []Member{member("c1", 1, "10.11.0.0/24", "172.31.1.1"), member("c2", 2, "10.11.9.0/24", "172.31.2.1")}, Asked{}, nil, "c1 have 10.11.0.0/16, and cluster c2 has 10.11.0.0/16"},
 		{"pods in another's nodes", []Member{member("c1", 1, "172.31.0.0/24", "172.30.1.1"), member("c2", 2, "10.12.0.0/24", "172.31.2.1")}, Asked{}, nil, "give every cluster ranges of its own"},
 		{"pods anywhere", []Member{{Cluster: member("c1", 1, "", "172.31.1.1").Cluster, Root: authority.PublicKey{1}, PodAddrs: []netip.Addr{netip.MustParseAddr("172.31.2.7")}}, two()[1]}, Asked{}, nil, "give every cluster ranges of its own"},
-		{"no pods", []Member{member("c1", 1, "", "172.31.1.1"), two()[1]}, Asked{}, nil, "say --pods c1=CIDR"},
+		{"no pods", []Member{member("c1", 1, "", "172.31.1.1"), two()[1]}, Asked{}, nil, "pass --pods c1=CIDR"},
 		{"a range that misses pods", two(), Asked{Pods: map[string][]netip.Prefix{"c1": prefixes("10.11.0.0/24")}}, nil, "cluster c1 has pods at 10.11.1.0/24, which is not in"},
 		{"a range that misses a node", two(), Asked{Nodes: map[string][]netip.Prefix{"c2": prefixes("172.31.9.0/24")}}, nil, "cluster c2 has a node at 172.31.2.1/32"},
 		{"a member without a context", two(), Asked{}, []string{"c1", "c2", "c9"}, "cluster c9 is a member, and nothing is pinned of it"},

@@ -367,7 +367,7 @@ func TestConnectRefuses(t *testing.T) {
 	for _, c := range []string{"c1", "c2"} {
 		u.kubectl(c, "delete", "node", "twin")
 	}
-	u.fails(connect, "cannot pin", "say --pods same=CIDR", "say --pods other=CIDR")
+	u.fails(connect, "cannot pin", "pass --pods same=CIDR", "pass --pods other=CIDR")
 	if now := secrets(); now != before {
 		t.Error("a refused connect wrote a Secret")
 	}

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// Image says what to write.
+// Image describes the image to write.
 type Image struct {
 	// Names are full references: "localhost/pause:1".
 	Names []string

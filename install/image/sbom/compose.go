@@ -54,7 +54,7 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
-// What cyclonedx-gomod says about the file that it looked at.
+// What cyclonedx-gomod reports about the file.
 const (
 	fileName = "cdx:gomod:binary:name"
 	fileHash = "cdx:gomod:binary:hash:SHA-256"
