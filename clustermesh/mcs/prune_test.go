@@ -181,8 +181,8 @@ func TestUserImport_IsHonouredAndNotOurs(t *testing.T) {
 		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: "TCP"}}},
 	}
 	w.imports["default/serve"] = theirs.DeepCopy()
-	nobody := viewOf()
-	w.settle(nobody, serve)
+	empty := viewOf()
+	w.settle(empty, serve)
 	if c := condition(w.imports["default/serve"].Status.Conditions, "Ready"); c.Status != metav1.ConditionFalse || c.Reason != "Pending" || len(w.services) != 0 {
 		t.Errorf("where nobody exports: %+v, services %v", c, w.services)
 	}
@@ -197,7 +197,7 @@ func TestUserImport_IsHonouredAndNotOurs(t *testing.T) {
 			t.Errorf("slice of the derived Service, whose port has no name: %+v", s.Ports)
 		}
 	}
-	w.settle(nobody, serve)
+	w.settle(empty, serve)
 	i = w.imports["default/serve"]
 	if i == nil || len(i.Spec.IPs) != 1 || len(w.services) != 1 || len(w.slices) != 0 {
 		t.Errorf("after the unexport: import %+v, services %d, slices %d", i, len(w.services), len(w.slices))

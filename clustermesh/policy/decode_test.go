@@ -44,7 +44,7 @@ func TestDecode(t *testing.T) {
 
 // TestDecodeRefuses: each mistake is named with its field, all at once.
 func TestDecodeRefuses(t *testing.T) {
-	for change, says := range map[string][]string{
+	for change, words := range map[string][]string{
 		"from: [onprem]|from: []":                                       {"spec.from"},
 		"from: [onprem]|from: [On_Prem]":                                {"spec.from[0]", "On_Prem"},
 		"to: [\"*\"]|to: [a/b]":                                         {"spec.to[0]"},
@@ -68,7 +68,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Fatalf("there is no %q", old)
 		}
 		_, err := policy.Decode([]byte(strings.Replace(good, old, text, 1)))
-		for _, word := range says {
+		for _, word := range words {
 			if err == nil || !strings.Contains(err.Error(), word) {
 				t.Errorf("%s: want %q: %v", text, word, err)
 			}

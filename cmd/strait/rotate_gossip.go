@@ -69,7 +69,7 @@ func (a *app) rotateGossipHere(ctx context.Context, d keyDir) error {
 		return fmt.Errorf("the daemon here knows who follows; run this where straitd runs: %w", err)
 	}
 	reported := list.GossipKeys()
-	if err := allSay(reported); err != nil {
+	if err := allPublish(reported); err != nil {
 		return err
 	}
 	p := a.printer()
@@ -107,8 +107,8 @@ func hasKey(reported map[string][]string, m api.Member) bool {
 	return has
 }
 
-// allSay returns an error if a daemon does not say which keys it has.
-func allSay(reported map[string][]string) error {
+// allPublish returns an error if a daemon does not publish which keys it has.
+func allPublish(reported map[string][]string) error {
 	var silent []string
 	for node, keys := range reported {
 		if len(keys) == 0 {
@@ -239,7 +239,7 @@ func (r *gossipRotation) lagging(ctx context.Context) (string, error) {
 				}
 			}
 		}
-		if err := allSay(reported); err != nil {
+		if err := allPublish(reported); err != nil {
 			return "", err
 		}
 		if lag := r.keys[i].Ring.Lagging(reported); len(lag) > 0 {

@@ -115,19 +115,19 @@ type rootSteps interface {
 var _ rootSteps = &rotation{}
 
 // replaceRoot makes the steps. After each, all that counts is signed by a root that all pin.
-func replaceRoot(ctx context.Context, s rootSteps, old authority.PublicKey, next authority.PrivateKey, say func(format string, args ...any)) error {
+func replaceRoot(ctx context.Context, s rootSteps, old authority.PublicKey, next authority.PrivateKey, report func(format string, args ...any)) error {
 	print := next.Public().Fingerprint()
 	if err := s.pin(ctx, old, next.Public()); err != nil {
 		return err
 	}
-	say("the old root and the new one, %s, are pinned everywhere", print)
+	report("the old root and the new one, %s, are pinned everywhere", print)
 	if err := s.give(ctx, next); err != nil {
 		return err
 	}
 	if err := s.renewed(ctx, print); err != nil {
 		return err
 	}
-	say("the new root has signed all that counts")
+	report("the new root has signed all that counts")
 	return s.pin(ctx, next.Public())
 }
 
@@ -148,10 +148,10 @@ func (a *app) rotateMembers(ctx context.Context, t target, contexts []string, id
 	ctx, cancel := t.waiting(ctx)
 	defer cancel()
 	p, own := a.printer(), r.clusters[r.own]
-	say := func(format string, args ...any) {
+	report := func(format string, args ...any) {
 		p.line("%s: cluster %s: %s", own.Context, id, fmt.Sprintf(format, args...))
 	}
-	if err := replaceRoot(ctx, r, old.Public(), next, say); err != nil {
+	if err := replaceRoot(ctx, r, old.Public(), next, report); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s: the root of cluster %s is %s, and the old one counts nowhere\n", own.Context, id, next.Public().Fingerprint())

@@ -132,7 +132,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	for values, says := range map[string]string{
+	for values, message := range map[string]string{
 		`image: {digest: "sha256:12"}`:                "image.digest",
 		"image: {digest: latest}":                     "image.digest",
 		"mehs: {}":                                    "value mehs",
@@ -157,8 +157,8 @@ func TestMistakes(t *testing.T) {
 		if err == nil {
 			_, err = chart.Render(chart.Options{Values: v})
 		}
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", values, err, says)
+		if err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v, want %q", values, err, message)
 		}
 	}
 	v, err := chart.Read([][]byte{[]byte("mesh: {port: 1, mtu: 1}"), []byte("mesh: {port: 2}")}, []string{"mesh.mtu=3,cluster=c1"})

@@ -26,7 +26,7 @@ func TestPairs(t *testing.T) {
 		name    string
 		answers []cluster.Answer
 		ok      bool
-		says    string
+		message string
 	}{
 		{"nobody answers", nil, false, "no daemon of a answers"},
 		{"never heard", []cluster.Answer{{Cluster: "a", Nodes: []api.Node{node("a", "self", -1)}}}, false, "7946"},
@@ -44,8 +44,8 @@ func TestPairs(t *testing.T) {
 		if len(pairs) != 2 || pairs[0].From != "a" || pairs[0].To != "b" {
 			t.Fatalf("%s: %+v", tc.name, pairs)
 		}
-		if p := pairs[0]; p.OK != tc.ok || !strings.Contains(p.Why, tc.says) {
-			t.Errorf("%s: %+v, want %v %q", tc.name, p, tc.ok, tc.says)
+		if p := pairs[0]; p.OK != tc.ok || !strings.Contains(p.Why, tc.message) {
+			t.Errorf("%s: %+v, want %v %q", tc.name, p, tc.ok, tc.message)
 		}
 	}
 }

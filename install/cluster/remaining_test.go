@@ -15,7 +15,7 @@ func TestRemains(t *testing.T) {
 	nodes := func(dead bool) []api.Node {
 		return []api.Node{{Cluster: "a", Name: "n1"}, {Cluster: "a", Name: "n2"}, {Cluster: "b", Name: "n1", Dead: dead}}
 	}
-	says := func(c, node string, drained float64, open *int, all []api.Node) cluster.Answer {
+	answer := func(c, node string, drained float64, open *int, all []api.Node) cluster.Answer {
 		return cluster.Answer{Cluster: c, Node: node, Nodes: all, Clusters: []api.Cluster{{Name: "a", Drained: drained, Open: open}, {Name: "b"}}}
 	}
 	for name, tc := range map[string]struct {
@@ -30,23 +30,23 @@ func TestRemains(t *testing.T) {
 			cluster.Remaining{Unasked: []string{"c/n1"}}, 0, false,
 		},
 		"not drained": {
-			[]cluster.Answer{says("a", "n1", 0, nil, nil)},
+			[]cluster.Answer{answer("a", "n1", 0, nil, nil)},
 			cluster.Remaining{Known: true, Unasked: []string{"a/n1"}}, 0, false,
 		},
 		"two of three": {
-			[]cluster.Answer{says("a", "n1", 1, some(2), nodes(false)), says("a", "n2", 1, some(5), nodes(false))},
+			[]cluster.Answer{answer("a", "n1", 1, some(2), nodes(false)), answer("a", "n2", 1, some(5), nodes(false))},
 			cluster.Remaining{Known: true, Drained: 1, Nodes: []cluster.NodeOpen{{Node: "a/n2", Open: 5}, {Node: "a/n1", Open: 2}}, Unasked: []string{"b/n1"}}, 7, false,
 		},
 		"one cannot count": {
-			[]cluster.Answer{says("a", "n1", 1, some(0), nil), says("a", "n2", 1, nil, nil)},
+			[]cluster.Answer{answer("a", "n1", 1, some(0), nil), answer("a", "n2", 1, nil, nil)},
 			cluster.Remaining{Known: true, Drained: 1, Nodes: []cluster.NodeOpen{{Node: "a/n1"}}, Unasked: []string{"a/n2"}}, 0, false,
 		},
 		"one is behind": {
-			[]cluster.Answer{says("a", "n1", 0.5, some(0), nil), says("a", "n2", 1, some(0), nil)},
+			[]cluster.Answer{answer("a", "n1", 0.5, some(0), nil), answer("a", "n2", 1, some(0), nil)},
 			cluster.Remaining{Known: true, Drained: 0.5, Nodes: []cluster.NodeOpen{{Node: "a/n1"}, {Node: "a/n2"}}}, 0, false,
 		},
 		"a dead node has none": {
-			[]cluster.Answer{says("a", "n1", 1, some(0), nodes(true)), says("a", "n2", 1, some(0), nodes(true))},
+			[]cluster.Answer{answer("a", "n1", 1, some(0), nodes(true)), answer("a", "n2", 1, some(0), nodes(true))},
 			cluster.Remaining{Known: true, Drained: 1, Nodes: []cluster.NodeOpen{{Node: "a/n1"}, {Node: "a/n2"}}}, 0, true,
 		},
 	} {

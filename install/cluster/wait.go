@@ -19,9 +19,9 @@ import (
 const waitEvery = time.Second
 
 // WaitDaemonSet waits until every pod of the DaemonSet has its current template and is ready. It
-// calls say with the progress whenever that changes, and returns the number of pods. The error of a
+// calls report with the progress whenever that changes, and returns the number of pods. The error of a
 // wait that ran out names what is missing.
-func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(string)) (count int, err error) {
+func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, report func(string)) (count int, err error) {
 	last := ""
 	err = poll(ctx, waitEvery, func() (bool, error) {
 		ds, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, name)
@@ -37,7 +37,7 @@ func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, say func(strin
 		}
 		if now != last {
 			last = now
-			say(now)
+			report(now)
 		}
 		return false, nil
 	})
@@ -73,7 +73,7 @@ func rolledOut(ds *appsv1.DaemonSet) bool {
 
 // WaitLeader waits until the pods of strait-leader have their current template and are ready. Call it
 // only if there are nodes that can run them.
-func (c *Cluster) WaitLeader(ctx context.Context, say func(string)) (count int, err error) {
+func (c *Cluster) WaitLeader(ctx context.Context, report func(string)) (count int, err error) {
 	last := ""
 	err = poll(ctx, waitEvery, func() (bool, error) {
 		d, err := get[appsv1.Deployment](ctx, c, deployments, c.Namespace, Leader)
@@ -90,7 +90,7 @@ func (c *Cluster) WaitLeader(ctx context.Context, say func(string)) (count int, 
 		}
 		if now != last {
 			last = now
-			say(now)
+			report(now)
 		}
 		return false, nil
 	})

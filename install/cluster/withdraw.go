@@ -34,8 +34,8 @@ const configHash = "strait.io/config-hash"
 // Withdraw makes the daemons withdraw everything that they announce. A daemon that only stops
 // withdraws nothing, and the other clusters would go on dialling pods that no tunnel leads to. It
 // returns the clusters that cannot have heard the withdrawal. Called again, it changes nothing and
-// only asks the daemons. It calls say with its progress.
-func (c *Cluster) Withdraw(ctx context.Context, say func(string)) (deaf []string, err error) {
+// only asks the daemons. It calls report with its progress.
+func (c *Cluster) Withdraw(ctx context.Context, report func(string)) (deaf []string, err error) {
 	have, err := c.ReadBundle(ctx)
 	if err != nil || have == nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *Cluster) Withdraw(ctx context.Context, say func(string)) (deaf []string
 	if err := c.barAll(ctx); err != nil {
 		return nil, err
 	}
-	say("its Services are withdrawn from the clusterset")
+	report("its Services are withdrawn from the clusterset")
 	return c.heard(ctx, own, deaf)
 }
 

@@ -92,7 +92,7 @@ func TestImplicitZones(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for _, tc := range []struct{ name, text, says string }{
+	for _, tc := range []struct{ name, text, message string }{
 		{"no kubernetes", ".:53 {\n  forward . 1.1.1.1\n}\n", corefile.ErrNoKubernetes.Error()},
 		{"empty", "", corefile.ErrNoKubernetes.Error()},
 		{"Lighthouse", ".:53 {\n  kubernetes cluster.local\n}\nclusterset.local:53 {\n  forward . 10.0.0.9\n}\n", "line 4"},
@@ -101,8 +101,8 @@ func TestRefused(t *testing.T) {
 		{"no braces", ".:53\nkubernetes", "no braces"},
 		{"a key that is a brace", "000 {, {  kubernetes }", "cannot edit"},
 	} {
-		if got, err := corefile.Add(tc.text, zone); err == nil || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: %v, want %q\n%s", tc.name, err, tc.says, got)
+		if got, err := corefile.Add(tc.text, zone); err == nil || !strings.Contains(err.Error(), tc.message) {
+			t.Errorf("%s: %v, want %q\n%s", tc.name, err, tc.message, got)
 		}
 	}
 	if _, err := corefile.Add(".:53 {\n whoami\n}", zone); !errors.Is(err, corefile.ErrNoKubernetes) {

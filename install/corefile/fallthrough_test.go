@@ -65,14 +65,14 @@ func addFallThrough(t *testing.T, text string) string {
 }
 
 func TestFallThroughRefused(t *testing.T) {
-	for _, tc := range []struct{ name, text, says string }{
+	for _, tc := range []struct{ name, text, message string }{
 		{"no kubernetes", ".:53 {\n  forward . 1.1.1.1\n}\n", corefile.ErrNoKubernetes.Error()},
 		{"listens elsewhere", ".:53 {\n  bind 169.254.20.10\n  kubernetes cluster.local\n}\n", "line 2: bind"},
 		{"no zone of its own", ".:53 {\n  kubernetes in-addr.arpa\n}\n", "line 2: the plugin kubernetes has no zone of its own"},
 		{"open brace", ".:53 {\n", "not closed"},
 	} {
-		if got, err := corefile.AddFallThrough(tc.text, zone); err == nil || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: %v, want %q\n%s", tc.name, err, tc.says, got)
+		if got, err := corefile.AddFallThrough(tc.text, zone); err == nil || !strings.Contains(err.Error(), tc.message) {
+			t.Errorf("%s: %v, want %q\n%s", tc.name, err, tc.message, got)
 		}
 	}
 }

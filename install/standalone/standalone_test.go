@@ -84,14 +84,14 @@ func TestRefused(t *testing.T) {
 	wide.Pods = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 	for name, c := range map[string]struct {
 		newcomer authority.Pin
-		says     string
+		message  string
 	}{
 		"a member":   {pin("a", 2), "cluster a is pinned already"},
 		"an overlap": {overlap, "the pods of cluster a have 10.1.0.0/16, and cluster b has 10.0.0.0/8"},
 		"everything": {wide, "clusters[1].pods[0]"},
 	} {
-		if _, _, err := Invite(a, c.newcomer, root(2), gossipKey, nil, now); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		if _, _, err := Invite(a, c.newcomer, root(2), gossipKey, nil, now); err == nil || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s: got %v, want %q", name, err, c.message)
 		}
 	}
 	if _, _, err := Merge(a, "a", authority.Pins{"a": pin("a", 7)}, nil); err == nil || !strings.Contains(err.Error(), "another cluster with this id") {
