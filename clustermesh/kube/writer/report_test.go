@@ -70,9 +70,9 @@ func TestProblemsOfExportsBecomeEvents(t *testing.T) {
 	w, _ := b.start(b.account("list", "watch", "create", "patch", "delete"))
 	v := b.view()
 	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{b.name: {
-		{Code: problem.ValueInvalid, Object: "ServiceExport " + b.name.String(), Field: "spec.exportedLabels", Message: "service.strait.io/no", Try: "write another"},
-		{Code: problem.ValueInvalid, Object: "ServiceExport.net.gke.io " + b.name.String(), Message: "service.strait.io/: odd", Try: "write another"},
-		{Object: "ServiceExport.multicluster.k8s.io " + b.name.String(), Message: "its kind is not there"},
+		b.name.Ref(written.ServiceExport).Problem(clustermesh.Problem{Code: problem.ValueInvalid, Field: "spec.exportedLabels", Message: "service.strait.io/no", Try: "write another"}),
+		b.name.Ref("ServiceExport.net.gke.io").Problem(clustermesh.Problem{Code: problem.ValueInvalid, Message: "service.strait.io/: odd", Try: "write another"}),
+		b.name.Ref(written.OldExport).Problem(clustermesh.Problem{Message: "its kind is not there"}),
 	}}
 	w.Submit(v)
 	b.notesOn("ServiceExport", export.UID, "service.strait.io/no")
@@ -91,7 +91,7 @@ func TestProblemOfAnOldImportBecomesAnEvent(t *testing.T) {
 	v := b.empty()
 	v.Config.Barred = clustermesh.Barred{b.ns}
 	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{b.name: {
-		{Code: problem.ValueInvalid, Object: written.OldImport + " " + b.name.String(), Message: "service.strait.io/: barred", Try: "write another"},
+		b.name.Ref(written.OldImport).Problem(clustermesh.Problem{Code: problem.ValueInvalid, Message: "service.strait.io/: barred", Try: "write another"}),
 	}}
 	w.Submit(v)
 	i, err := b.in(mcs.OldGroup, "v1alpha1", "serviceimports").Get(t.Context(), "serve", metav1.GetOptions{})
