@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-// bench is a real API server, behind a gate that can refuse what a test says, with a namespace and a Node of
+// bench is a real API server, behind a gate that can refuse what a test chooses, with a namespace and a Node of
 // the test's own.
 type bench struct {
 	t      *testing.T

@@ -41,7 +41,7 @@ func TestFollowConfigs(t *testing.T) {
 	}{
 		{"the first word", nil, false, 0}, {"the same", nil, true, 0},
 		{"two objects", configs("a", "b"), false, 2}, {"the same two", configs("a", "b"), true, 2},
-		// Whoever changes its mind all the time cannot make the leader wait.
+		// A cluster that changes its configuration all the time cannot make the leader wait.
 		{"another two", configs("a", "c"), true, 2}, {"a third", configs("a", "b", "c"), true, 3}, {"none", configs(), true, 0},
 		{"one more cluster", append(configs("a"), clustermesh.ClusterConfig{Cluster: "south"}), false, 1}, {"no cluster", nil, false, 0},
 	} {
@@ -56,7 +56,7 @@ func TestFollowConfigs(t *testing.T) {
 		case <-s.Changed():
 		default:
 			if !strings.HasPrefix(c.what, "the same") {
-				t.Errorf("%s: nobody is told", c.what)
+				t.Errorf("%s: Changed is silent", c.what)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func sent(k object.Kind, all []any) (out []any) {
 	return out
 }
 
-// scaleMeta is the metadata of an object that somebody applied; of those with labels, that strait did.
+// scaleMeta is the metadata of an object that a user applied; of those with labels, that strait did.
 func scaleMeta(name string, labels map[string]string) metav1.ObjectMeta {
 	const uid = "0f8fad5b-d9cb-469f-a165-70867728950e"
 	m := metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid, ResourceVersion: "12345678", CreationTimestamp: metav1.Unix(1700000000, 0), Labels: labels,

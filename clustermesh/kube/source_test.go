@@ -195,14 +195,14 @@ func TestListAndWatchSuffice(t *testing.T) {
 	}
 }
 
-// Without the CRDs nothing is exported, strait says what to install, and finds it when it is there.
+// Without the CRDs nothing is exported, a Problem names what to install, and strait finds it when it is there.
 func TestSourceWithoutCRDs(t *testing.T) {
 	b := newBench(t)
 	b.export("serve")
 	b.gate.deny("/apis/multicluster.x-k8s.io", http.StatusNotFound)
 	started := time.Now()
 	s := b.start()
-	b.eventually("a Problem that says what to install", patient, func() bool {
+	b.eventually("a Problem that names what to install", patient, func() bool {
 		local, _ := s.Local()
 		return hasProblem(local.Problems, "CustomResourceDefinition serviceexports.multicluster.x-k8s.io", "v1beta1", "install")
 	})

@@ -24,7 +24,7 @@ func names(w *watch) (out []string) {
 	return out
 }
 
-// Only what somebody reads of an object is news.
+// Only a change of what strait reads of an object wakes it.
 func TestWatchNews(t *testing.T) {
 	plain := func(name string, edits ...func(*corev1.Service)) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1",

@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/clustermesh/written"
 )
 
-// The ClusterSetIP is the import's for life, whoever deletes the derived Service.
+// The ClusterSetIP is the import's for life, even if a user deletes the derived Service.
 func TestIPs_OutliveTheDerivedService(t *testing.T) {
 	four, six := corev1.IPv4Protocol, corev1.IPv6Protocol
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestIPs_OfARangeAreNotTheServices(t *testing.T) {
 	}
 }
 
-// An import keeps its addresses when the clusters of their family leave: then it says that nothing is behind them.
+// An import keeps its addresses when the clusters of their family leave: then it shows that nothing is behind them.
 func TestReady_NotByAddressesOfAnotherFamily(t *testing.T) {
 	four, six := clustermesh.IPv4, clustermesh.IPv6
 	of := func(fs ...clustermesh.Family) func(*clustermesh.Export) {

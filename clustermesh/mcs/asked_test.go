@@ -90,7 +90,7 @@ func TestUserImport_WhatNoServiceCanHave(t *testing.T) {
 	}
 }
 
-// A user's import without a port that a Service can have gets no address, and says why.
+// A user's import without a port that a Service can have gets no address, and a condition has the reason.
 func TestUserImport_WithoutPorts(t *testing.T) {
 	for _, ports := range [][]mcsv1beta1.ServicePort{{}, {{Name: "zero"}}} {
 		w := newWorld(t)

@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// What is left out of an export is said where its owner looks, and the rest goes on.
+// What is left out of an export is reported where its owner looks, and the rest is exported.
 func TestReady_NamesWhatIsLeftOut(t *testing.T) {
 	w := newWorld(t)
 	w.export(serve)
@@ -26,7 +26,7 @@ func TestReady_NamesWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// An export of another API group has no conditions of ours: what they would say is told.
+// An export of another API group has no conditions of ours: what they would have is reported.
 func TestEventProblems_ConflictOfAnAlias(t *testing.T) {
 	w := newWorld(t)
 	w.export(serve)

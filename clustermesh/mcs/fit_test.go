@@ -16,7 +16,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// What fits stays as it is, and nothing is said.
+// What fits stays as it is, and nothing is reported.
 func TestFitKeeps(t *testing.T) {
 	i := strange(func(string, string) string { return "" })
 	i.Labels, i.TrafficDistribution = map[string]string{"a/b": "c"}, clustermesh.PreferSameZone
@@ -88,7 +88,7 @@ func TestFitProtocol(t *testing.T) {
 	}
 }
 
-// Whatever comes from other clusters, what is left obeys the rules.
+// Whatever comes from other clusters, what is left fits the rules.
 func TestFitProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		got, _ := fit(strange(func(what, _ string) string {

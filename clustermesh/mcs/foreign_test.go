@@ -68,12 +68,12 @@ func TestOldExport_Conditions(t *testing.T) {
 	about := serve.Ref(written.OldExport)
 	v.Problems = map[clustermesh.ServiceName][]clustermesh.Problem{serve: {about.Problem(clustermesh.Problem{Message: "odd"}), about.Problem(clustermesh.Problem{Code: problem.ExportImpossible})}}
 	if ps := v.EventProblems(serve, w.api); len(ps) != 1 || ps[0].Message != "odd" {
-		t.Errorf("told although conditions say it: %v", ps)
+		t.Errorf("reported although conditions have it: %v", ps)
 	}
 	served := w.api.Foreign[written.OldExport]
 	served.NoStatus = true
 	if ps := v.EventProblems(serve, API{Foreign: map[string]Served{written.OldExport: served}}); len(ps) != 3 {
-		t.Errorf("without a status subresource, told only %v", ps)
+		t.Errorf("without a status subresource, reported only %v", ps)
 	}
 
 	e.Alias, e.Exported, e.Valid, e.Reason, e.Message = "", false, false, "NoService", "there is no Service"

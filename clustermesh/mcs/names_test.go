@@ -45,7 +45,7 @@ func TestDerivedService_ForeignNameIsLeftAlone(t *testing.T) {
 		t.Errorf("problems %v", problems)
 	}
 	if got := derivedAddrs(w); len(got) != 0 {
-		t.Errorf("endpoints of ours in somebody else's Service: %v", got)
+		t.Errorf("endpoints of ours in another writer's Service: %v", got)
 	}
 	// What is not wanted any more goes all the same, though the Service is tried again and again.
 	ops, _ := Diff(viewOf(exportOf("c2", 1)), serve, w.have(serve), start)
@@ -132,20 +132,20 @@ func TestDerivedPrefix_Configured(t *testing.T) {
 	}
 	const plain, prefixed = "import: serve by serve, Service serve, slice of serve", "import: derived-serve by derived-serve, Service derived-serve, slice of derived-serve"
 	for name, c := range map[string]struct {
-		theirs string // a Service of somebody else
+		theirs string // a Service of another writer
 		views  []View
 		want   string
 		trials int // Creates of Services
 	}{
-		"another":                 {views: []View{with(v(), new("mc-"))}, want: strings.ReplaceAll(plain, "serve", "mc-serve"), trials: 1},
-		"none":                    {views: []View{with(v(), empty)}, want: plain, trials: 1},
-		"none, the name is taken": {theirs: "serve", views: []View{with(v(), empty), with(v(), empty)}, want: prefixed, trials: 2},
-		"none, here it is too":    {views: []View{owned(with(v(), empty))}, want: prefixed, trials: 1},
-		"none, later here too":    {views: []View{with(v(), empty), owned(with(v(), empty))}, want: prefixed, trials: 2},
-		"changed":                 {views: []View{v(), with(v(), empty)}, want: plain, trials: 2},
-		"changed back":            {views: []View{with(v(), empty), v()}, want: prefixed, trials: 2},
-		"changed, nobody exports": {views: []View{v(), with(viewOf(exportOf("c2", 1)), empty)}, want: "import: serve by serve, Service serve", trials: 2},
-		"changed, name is taken":  {theirs: "serve", views: []View{v(), with(v(), empty)}, want: prefixed, trials: 2},
+		"another":                  {views: []View{with(v(), new("mc-"))}, want: strings.ReplaceAll(plain, "serve", "mc-serve"), trials: 1},
+		"none":                     {views: []View{with(v(), empty)}, want: plain, trials: 1},
+		"none, the name is taken":  {theirs: "serve", views: []View{with(v(), empty), with(v(), empty)}, want: prefixed, trials: 2},
+		"none, here it is too":     {views: []View{owned(with(v(), empty))}, want: prefixed, trials: 1},
+		"none, later here too":     {views: []View{with(v(), empty), owned(with(v(), empty))}, want: prefixed, trials: 2},
+		"changed":                  {views: []View{v(), with(v(), empty)}, want: plain, trials: 2},
+		"changed back":             {views: []View{with(v(), empty), v()}, want: prefixed, trials: 2},
+		"changed, no exports left": {views: []View{v(), with(viewOf(exportOf("c2", 1)), empty)}, want: "import: serve by serve, Service serve", trials: 2},
+		"changed, name is taken":   {theirs: "serve", views: []View{v(), with(v(), empty)}, want: prefixed, trials: 2},
 		"changed while one is not known": {views: []View{v(), func() View {
 			v := with(viewOf(exportOf("c3", 1)), empty)
 			v.Clusters["c2"] = Unknown
@@ -169,7 +169,7 @@ func TestDerivedPrefix_Configured(t *testing.T) {
 				t.Errorf("%s; tried %d Services, want %s and %d", got, trials, c.want, c.trials)
 			}
 			if c.theirs != "" && w.services["default/"+c.theirs].UID != "theirs" {
-				t.Error("somebody else's Service was touched")
+				t.Error("another writer's Service was touched")
 			}
 			if i := w.imports["default/serve"]; condition(i.Status.Conditions, "Ready").Status != metav1.ConditionTrue {
 				t.Errorf("status %+v", i.Status)
@@ -212,7 +212,7 @@ func served(w *world, service string) bool {
 	return false
 }
 
-// While the name that it is to have is somebody else's, the derived Service that is there is kept up to date.
+// While the name that it is to have is taken by another writer, the derived Service that is there is kept up to date.
 func TestDerivedPrefix_NewNameIsTaken(t *testing.T) {
 	w := newWorld(t)
 	v := viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 80))
@@ -246,7 +246,7 @@ func TestDerivedPrefix_OfAUsersImport(t *testing.T) {
 	v := viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 80))
 	w.settle(v, serve)
 	v = viewOf()
-	v.Config.DerivedPrefix = new("") // and nobody exports any more
+	v.Config.DerivedPrefix = new("") // and no cluster exports any more
 	w.settle(v, serve)
 	if got := derived(w); got != "import: serve by serve, Service serve" {
 		t.Error(got)

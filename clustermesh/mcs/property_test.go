@@ -78,7 +78,7 @@ func drawView(rt *rapid.T) View {
 	})
 }
 
-// foreign puts somebody else's objects beside ours, under names that ours might have.
+// foreign puts other writers' objects beside ours, under names that ours might have.
 func foreign(w *world, user bool) {
 	other := metav1.ObjectMeta{Namespace: "default", Name: "other", UID: "theirs"}
 	w.services["default/other"] = &corev1.Service{ObjectMeta: other}
@@ -123,7 +123,7 @@ func TestDiffProperties(t *testing.T) {
 			}
 		}
 		if w.services["default/other"] == nil || w.slices["default/other"] == nil || user && w.imports["default/serve"] == nil {
-			rt.Fatal("somebody else's object is gone")
+			rt.Fatal("another writer's object is gone")
 		}
 	})
 }

@@ -56,7 +56,7 @@ func TestPrune_WaitsForClustersThatNeverExported(t *testing.T) {
 	if ops := w.settle(v, serve); len(ops) != 0 {
 		t.Errorf("pruned: %v", ops)
 	}
-	v.Clusters["c9"] = Held // by what it last said, it does not
+	v.Clusters["c9"] = Held // by its last record, it does not
 	w.settle(v, serve)
 	if len(w.imports) != 0 {
 		t.Error("not pruned when all who can speak have")
@@ -81,7 +81,7 @@ func TestPrune_WhatAnEvictedClusterExported(t *testing.T) {
 			}
 			w.settle(evicted(viewOf()), serve)
 			if len(w.imports)+len(w.services)+len(w.slices) != 0 {
-				t.Errorf("nobody exports: %d imports, %d services, %d slices", len(w.imports), len(w.services), len(w.slices))
+				t.Errorf("no cluster exports: %d imports, %d services, %d slices", len(w.imports), len(w.services), len(w.slices))
 			}
 		})
 	}
@@ -106,7 +106,7 @@ func TestSlices_OfAHeldClusterStay(t *testing.T) {
 			t.Errorf("%s", o)
 		}
 	}
-	// Where there is none yet, what it last said is better than nothing.
+	// Where there is none yet, its last record is better than nothing.
 	fresh := newWorld(t)
 	fresh.settle(v.change(pod("c2", "10.2.0.2", 80)), serve)
 	if got := sources(fresh); len(got) != 1 {
@@ -126,7 +126,7 @@ func TestDerivedSlices_FollowTheClustersThatAreKnown(t *testing.T) {
 		"a pod is another":  {exports: []clustermesh.ClusterExport{exportOf("c1", 1)}, pods: []func(*Import){pod("c1", "10.1.0.9", 80)}, want: "10.1.0.9 10.3.0.1"},
 		"no pod is left":    {exports: []clustermesh.ClusterExport{exportOf("c1", 1)}, want: "10.3.0.1"},
 		"another exports":   {exports: []clustermesh.ClusterExport{exportOf("c2", 9)}, pods: []func(*Import){pod("c2", "10.2.0.1", 80)}, want: "10.2.0.1 10.3.0.1"},
-		"nobody exports":    {want: "10.3.0.1"},
+		"no exports":        {want: "10.3.0.1"},
 		"an older strait's": {exports: []clustermesh.ClusterExport{exportOf("c1", 1)}, older: true, want: "10.1.0.1 10.3.0.1"},
 	} {
 		for knowledge, k := range map[string]Knowledge{"unknown": Unknown, "held": Held, "forgotten": Current + 1} {
@@ -154,7 +154,7 @@ func TestDerivedSlices_FollowTheClustersThatAreKnown(t *testing.T) {
 				v.Clusters["c3"] = Current
 				w.settle(v, serve)
 				if got := derivedAddrs(w); slices.Contains(got, "10.3.0.1") || len(got) != len(c.pods) {
-					t.Errorf("when c3 has said that it exports no more: %v", got)
+					t.Errorf("when c3 has withdrawn its export: %v", got)
 				}
 			})
 		}
@@ -184,7 +184,7 @@ func TestUserImport_IsHonouredAndNotOurs(t *testing.T) {
 	empty := viewOf()
 	w.settle(empty, serve)
 	if c := condition(w.imports["default/serve"].Status.Conditions, "Ready"); c.Status != metav1.ConditionFalse || c.Reason != "Pending" || len(w.services) != 0 {
-		t.Errorf("where nobody exports: %+v, services %v", c, w.services)
+		t.Errorf("without exports: %+v, services %v", c, w.services)
 	}
 	w.settle(viewOf(exportOf("c2", 1)).change(pod("c2", "10.2.0.1", 8080)), serve)
 	i := w.imports["default/serve"]
@@ -236,7 +236,7 @@ func TestUserImport_KeepsNothingOfOursInABarredNamespace(t *testing.T) {
 				}
 			}
 			v.Config.Barred = clustermesh.Barred{"def*"}
-			v.Clusters["c3"] = Unknown // whoever is heard
+			v.Clusters["c3"] = Unknown // whichever clusters are heard
 			w.settle(v, serve)
 			i := w.imports["default/serve"]
 			if len(w.services)+len(w.slices) > 0 || !slices.Equal(i.Spec.IPs, c.want) || i.Annotations[DerivedAnnotation] != "" {

@@ -10,7 +10,7 @@ import (
 )
 
 // A quota or a webhook may never admit the derived Service. Only what needs it waits: the import
-// keeps up with the exports, and its condition says what is wrong.
+// keeps up with the exports, and its condition has the reason.
 func TestRefusedService(t *testing.T) {
 	const refusal = "exceeded quota: few"
 	w := newWorld(t)

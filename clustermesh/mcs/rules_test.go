@@ -61,7 +61,7 @@ func TestE7_OnlyExportedLabelsAndAnnotationsArrive(t *testing.T) {
 	if want := map[string]string{"note": "n", "old": "o", DerivedAnnotation: "derived-serve"}; !reflect.DeepEqual(i.Annotations, want) {
 		t.Errorf("annotations %v, want %v", i.Annotations, want)
 	}
-	// Somebody else's label stays and does not make us write.
+	// Another writer's label stays and does not make us write.
 	i.Labels["theirs"] = "1"
 	if ops := w.settle(labelled(map[string]string{"team": "a"}, map[string]string{"note": "n"}), serve); len(ops) == 0 {
 		t.Error("an annotation that is not exported any more was not removed")
@@ -170,7 +170,7 @@ func TestI4_ImportLivesWhileAnyExportDoes(t *testing.T) {
 	uid, ips := w.imports["default/serve"].UID, w.imports["default/serve"].Spec.IPs
 	w.settle(viewOf(exportOf("c2", 2)), serve)
 	if i := w.imports["default/serve"]; i.UID != uid || !slices.Equal(i.Spec.IPs, ips) {
-		t.Errorf("the import was made anew or lost its address: %v %v", i.UID, i.Spec.IPs)
+		t.Errorf("the import was made again or lost its address: %v %v", i.UID, i.Spec.IPs)
 	}
 	ops := w.settle(viewOf(), serve)
 	if len(w.imports)+len(w.services)+len(w.slices) != 0 {

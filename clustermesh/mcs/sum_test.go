@@ -9,7 +9,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// A slice that says something else than is wanted, in whatever strait writes, is not the same; what others add to it is theirs.
+// A slice that differs from the wanted one, in whatever strait writes, is not the same; what others add to it is theirs.
 func TestSameSlice(t *testing.T) {
 	want := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{mcsv1beta1.LabelServiceName: "serve", mcsv1beta1.LabelSourceCluster: "c1"},
@@ -21,8 +21,8 @@ func TestSameSlice(t *testing.T) {
 		change func(*discoveryv1.EndpointSlice)
 		same   bool
 	}{
-		"nothing":          {func(*discoveryv1.EndpointSlice) {}, true},
-		"somebody's label": {func(s *discoveryv1.EndpointSlice) { s.Labels["theirs"] = "x" }, true},
+		"nothing":         {func(*discoveryv1.EndpointSlice) {}, true},
+		"another's label": {func(s *discoveryv1.EndpointSlice) { s.Labels["theirs"] = "x" }, true},
 		"another owner": {func(s *discoveryv1.EndpointSlice) {
 			s.OwnerReferences = append(s.OwnerReferences, metav1.OwnerReference{UID: "2"})
 		}, true},

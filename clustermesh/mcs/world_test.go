@@ -28,7 +28,7 @@ var (
 	http  = clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
 )
 
-// world is an API server of one cluster as far as Diff can tell: it gives UIDs, ClusterIPs and
+// world is an API server of one cluster as far as Diff can see: it gives UIDs, ClusterIPs and
 // generations, checks preconditions, and lets fields go that an apply leaves out.
 type world struct {
 	t        failer
@@ -41,8 +41,8 @@ type world struct {
 	slices   map[string]*discoveryv1.EndpointSlice
 	trouble  Trouble
 	api      API
-	taken    []string // addresses that somebody else has
-	refuses  string   // what it says to every write of a Service
+	taken    []string // addresses that others have
+	refuses  string   // its answer to every write of a Service
 	writes   []written.Op
 }
 

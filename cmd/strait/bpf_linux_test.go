@@ -24,7 +24,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestBPFAgreesWithBpftool: with real maps, filled by real connections, every list says what bpftool, which
+// TestBPFAgreesWithBpftool: with real maps, filled by real connections, every list has what bpftool, which
 // knows nothing of strait, reads by the maps' own type information.
 func TestBPFAgreesWithBpftool(t *testing.T) {
 	tool := bpftool{t, findBpftool(t), filepath.Join(testutil.BPFFS(t), "strait")}
@@ -238,7 +238,7 @@ func same[T any](t *testing.T, name string, got, want []T) {
 	}
 }
 
-// TestRealPinsErrors: what the kernel says to wrong pins is told apart.
+// TestRealPinsErrors: the kernel's errors about wrong pins are distinguished.
 func TestRealPinsErrors(t *testing.T) {
 	dir := testutil.BPFFS(t)
 	e := world("bpf", "services", "--pins", filepath.Join(dir, "none")).on("/nonexistent/s")
@@ -248,7 +248,7 @@ func TestRealPinsErrors(t *testing.T) {
 	}
 }
 
-// TestPinsOfRoot: another user is told who may read pins that exist.
+// TestPinsOfRoot: the error of another user names who may read pins that exist.
 func TestPinsOfRoot(t *testing.T) {
 	pins := filepath.Join(testutil.BPFFS(t), "strait")
 	balance(t, pins, testutil.Cgroup(t), datapath.Frontend{Addr: frontend("10.96.0.1:80/TCP")})

@@ -180,7 +180,7 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// TestOptOutThatDoesNotStay: what is said to be done is read back.
+// TestOptOutThatDoesNotStay: what is reported as done is read back.
 func TestOptOutThatDoesNotStay(t *testing.T) {
 	e := world("opt-out", "add", fakeCgroup(t)).on("/nonexistent/s")
 	e.kernel.addOptOut = func(string, string) error { return nil }

@@ -127,7 +127,7 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("exit code %d, want %d", got.code, c.code)
 			}
 			if !strings.Contains(got.stdout+got.stderr, c.message) {
-				t.Errorf("says nothing of %q:\n%s%s", c.message, got.stdout, got.stderr)
+				t.Errorf("prints nothing of %q:\n%s%s", c.message, got.stdout, got.stderr)
 			}
 			if (c.code == exitUsage || c.code == exitUnknown) && got.stdout != "" {
 				t.Errorf("stdout must hold results only: %s", got.stdout)
@@ -361,7 +361,7 @@ func TestWait(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		if n := strings.Count(got.stderr, "waiting"); n != 1 {
-			t.Errorf("said %d times what it waits for: %s", n, got.stderr)
+			t.Errorf("printed %d times what it waits for: %s", n, got.stderr)
 		}
 	})
 	t.Run("until there is a daemon", func(t *testing.T) {

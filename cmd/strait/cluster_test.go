@@ -158,7 +158,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// TestDrainTimeout: an API server that does not answer is not waited for longer than --timeout says.
+// TestDrainTimeout: an API server that does not answer is not waited for longer than --timeout.
 func TestDrainTimeout(t *testing.T) {
 	released := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-released }))

@@ -21,7 +21,7 @@ import (
 	"strait.io/strait/install/trust"
 )
 
-// pinFlags say what connect pins.
+// pinFlags are what connect pins.
 type pinFlags struct {
 	pin, yes                             bool
 	pods, nodes, regions, zones, accepts []string

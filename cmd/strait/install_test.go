@@ -86,7 +86,7 @@ func TestClusterFlag(t *testing.T) {
 	}
 }
 
-// TestClusterUsage: what can be known without an API server is said without one.
+// TestClusterUsage: what can be known without an API server is reported without one.
 func TestClusterUsage(t *testing.T) {
 	for _, c := range []struct {
 		args    []string

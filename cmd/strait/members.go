@@ -18,7 +18,7 @@ among the nearest: of clusters that are equally far by their labels, the one tha
 used first.
 
 KEY is the fingerprint of a cluster's root, or of the key with which a node signs. A statement of
-its cluster's root says that the key is the node's; it is renewed each hour. Nodes that HAS ROOT
+its cluster's root certifies the node's key; it is renewed each hour. Nodes that HAS ROOT
 shows have that root: they can lead, sign such statements, and speak for the whole cluster.`
 
 func (a *app) membersCommand() *cobra.Command {

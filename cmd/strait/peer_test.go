@@ -29,7 +29,7 @@ func guestView() *view {
 }
 
 // TestPeerListProxy: a machine that shall call ClusterSetIPs of derived Services needs a kube-proxy on the
-// node, and the list says if there is none.
+// node, and the list shows if there is none.
 func TestPeerListProxy(t *testing.T) {
 	v := guestView()
 	v.Services[1].IPs = []netip.Addr{netip.MustParseAddr("10.96.3.9")}

@@ -11,7 +11,7 @@ import (
 
 const policyLong = `List this cluster's policies, or show one: which Services of this cluster it selects and shares,
 which Services other clusters share under a policy of the same name, what was made of them, and
-what is left out, and why: here, and in other clusters as far as their leaders have said.
+what is left out, and why: here, and in other clusters as far as their leaders publish it.
 
 A policy is a ServicePolicy, or a MultiClusterService of Karmada, which is listed as NAMESPACE/NAME.
 One that has a mistake shares nothing, and is not listed: strait status names the mistake.

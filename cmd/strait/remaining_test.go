@@ -30,13 +30,13 @@ func TestRemaining(t *testing.T) {
 		code     int
 		messages []string
 	}{
-		"some are open":     {"east", false, [][]cluster.Answer{all(node("n1", 1, 2), node("n2", 1, 7))}, nil, 0, []string{"cluster east is drained 100 %: 9 open connections on 2 nodes", "east/n2  7\neast/n1  2"}},
-		"one did not say":   {"east", false, [][]cluster.Answer{all(node("n1", 1, 2))}, refused, 0, []string{"2 open connections on 1 node", "warn context c2: ask the daemon on n2: refused", "warn unknown of 1 node", "east/n2"}},
-		"not drained":       {"east", false, [][]cluster.Answer{all(undrained)}, nil, 0, []string{"cluster east is not drained; drain it: strait cluster drain east"}},
-		"no such cluster":   {"moon", false, [][]cluster.Answer{all(undrained)}, nil, 2, []string{`no daemon knows a cluster "moon"`}},
-		"nobody answers":    {"east", false, [][]cluster.Answer{nil}, nil, 3, []string{"no daemon answers"}},
-		"a wait that ends":  {"east", true, [][]cluster.Answer{all(node("n1", 0.5, 1), node("n2", 1, 0)), all(node("n1", 1, 0), node("n2", 1, 0))}, nil, 0, []string{"drained 50 %: 1 open connection on 2 nodes", "drained 100 %: 0 open connections on 2 nodes"}},
-		"a wait for nobody": {"east", true, [][]cluster.Answer{all(node("n1", 1, 0))}, nil, 4, []string{"unknown of 1 node", "not done in time"}},
+		"some are open":    {"east", false, [][]cluster.Answer{all(node("n1", 1, 2), node("n2", 1, 7))}, nil, 0, []string{"cluster east is drained 100 %: 9 open connections on 2 nodes", "east/n2  7\neast/n1  2"}},
+		"one did not say":  {"east", false, [][]cluster.Answer{all(node("n1", 1, 2))}, refused, 0, []string{"2 open connections on 1 node", "warn context c2: ask the daemon on n2: refused", "warn unknown of 1 node", "east/n2"}},
+		"not drained":      {"east", false, [][]cluster.Answer{all(undrained)}, nil, 0, []string{"cluster east is not drained; drain it: strait cluster drain east"}},
+		"no such cluster":  {"moon", false, [][]cluster.Answer{all(undrained)}, nil, 2, []string{`no daemon knows a cluster "moon"`}},
+		"no answers":       {"east", false, [][]cluster.Answer{nil}, nil, 3, []string{"no daemon answers"}},
+		"a wait that ends": {"east", true, [][]cluster.Answer{all(node("n1", 0.5, 1), node("n2", 1, 0)), all(node("n1", 1, 0), node("n2", 1, 0))}, nil, 0, []string{"drained 50 %: 1 open connection on 2 nodes", "drained 100 %: 0 open connections on 2 nodes"}},
+		"a wait in vain":   {"east", true, [][]cluster.Answer{all(node("n1", 1, 0))}, nil, 4, []string{"unknown of 1 node", "not done in time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

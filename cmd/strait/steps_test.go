@@ -34,7 +34,7 @@ func TestPinTogether(t *testing.T) {
 			return errors.New("no such value: " + value)
 		},
 		meet: func() error { met = true; return demand("meet", heard) },
-		// Some daemon takes its time: what it says is signed only when that was waited for.
+		// Some daemon takes its time: its records are signed only when that was waited for.
 		signed:   func() error { signed = signing; return demand("signed", met) },
 		followed: func() error { all = pinned; return nil },
 	}

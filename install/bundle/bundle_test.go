@@ -42,7 +42,7 @@ func TestMerge(t *testing.T) {
 		ids     string
 		message string
 	}{
-		{"nobody has a key", []bundle.View{view(a, 0), view(b, 0)}, 9, "a b", ""},
+		{"no cluster has a key", []bundle.View{view(a, 0), view(b, 0)}, 9, "a b", ""},
 		{"each has its own: the first context's", []bundle.View{view(b, 2), view(a, 1)}, 2, "a b", ""},
 		{"one has none", []bundle.View{view(a, 0), view(b, 2)}, 2, "a b", ""},
 		{"two share one already", []bundle.View{view(c, 3), view(a, 1, b), view(b, 1, a)}, 1, "a b c", ""},
@@ -56,7 +56,7 @@ func TestMerge(t *testing.T) {
 		{"overlap with a member without a context", []bundle.View{view(b, 1, a), view(overlap, 2)}, 0, "", "clusters a and o"},
 		{"renamed: the former id goes", []bundle.View{view(renamed, 1, a, b), view(b, 1, a)}, 1, "b z", ""},
 		{"renamed, in the set that gives up its key", []bundle.View{view(c, 3, d, b), view(renamed, 1, a)}, 3, "b c d z", ""},
-		{"renamed, and nobody shows it", []bundle.View{view(b, 1, a), view(c, 1, renamed)}, 0, "", "clusters a and z have the same UID uid-a"},
+		{"renamed, and no context shows it", []bundle.View{view(b, 1, a), view(c, 1, renamed)}, 0, "", "clusters a and z have the same UID uid-a"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := bundle.Merge(tc.views, key(9))

@@ -32,7 +32,7 @@ const Namespace = "strait-system"
 // Values are a chart's values as a tree.
 type Values map[string]any
 
-// Options say what to render.
+// Options are what to render.
 type Options struct {
 	// Namespace is the release's namespace; empty means the constant Namespace.
 	Namespace string

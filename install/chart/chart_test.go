@@ -211,7 +211,7 @@ func configOf(t *testing.T, all map[string]map[string]any) (c map[string]any) {
 
 // TestAuthority: a cluster that signs and pins is what one gets without a value; off is one word. What
 // is mounted is what the configuration names. The root is mounted for the leader's pods alone, and
-// those who wait for what nobody makes are those of mode pinned.
+// those that wait for files which no pod makes are those of mode pinned.
 func TestAuthority(t *testing.T) {
 	sources := func(all map[string]map[string]any, workload string) string {
 		text, err := yaml.Marshal(dig(all[workload], "spec", "template", "spec", "volumes"))

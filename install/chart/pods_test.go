@@ -59,7 +59,7 @@ func TestUnconfined(t *testing.T) {
 		if s == nil || s.AppArmorProfile == nil || s.AppArmorProfile.Type != corev1.AppArmorProfileTypeUnconfined {
 			t.Errorf("%s has the runtime's AppArmor profile: %+v", name, s)
 		} else if s.SELinuxOptions != nil {
-			t.Errorf("%s has an SELinux label that nobody gave: %+v", name, s.SELinuxOptions)
+			t.Errorf("%s has an SELinux label that was not set: %+v", name, s.SELinuxOptions)
 		}
 	}
 	labelled, _ := containers(t, all+"seLinuxOptions: {type: spc_t, level: 's0'}")

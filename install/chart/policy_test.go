@@ -53,7 +53,7 @@ func barredBy(t testing.TB, values chart.Values) (b bars, err error) {
 	return b, nil
 }
 
-// compare says for which namespace the policy is not of the daemon's opinion.
+// compare names the namespace in which the policy and the daemon differ.
 func (b bars) compare(namespaces []string) error {
 	for _, n := range namespaces {
 		refused := slices.ContainsFunc(b.policy, func(e *regexp.Regexp) bool { return e.MatchString(n) })
@@ -140,7 +140,7 @@ func TestTypesOfMirrors(t *testing.T) {
 }
 
 // TestConfigClusters: with strait's account, headless Services select pods for objects of the clusters whose
-// configuration the daemon accepts, whichever value says so, and of no other.
+// configuration the daemon accepts, whichever value sets it, and of no other.
 func TestConfigClusters(t *testing.T) {
 	for values, want := range map[string]string{
 		"{}":                          "",
@@ -165,7 +165,7 @@ func TestConfigClusters(t *testing.T) {
 	}
 }
 
-// TestPolicyIsOfTheConfiguration: whichever value bars a namespace, the policy says what the daemon reads.
+// TestPolicyIsOfTheConfiguration: whichever value bars a namespace, the policy has what the daemon reads.
 func TestPolicyIsOfTheConfiguration(t *testing.T) {
 	for values, want := range map[string][]string{
 		"{}":                               nil,

@@ -16,9 +16,9 @@ func TestDNSLeft(t *testing.T) {
 		{"setup again, done by an earlier version", taught, mark, taught, true, false, false},
 		{"setup again, where the restart was not asked for", taught, "", taught, true, false, true},
 		{"setup again, restarted for another Corefile", taught, "0011223344556677.7", taught, true, false, true},
-		{"setup again, where somebody took it back", plain, mark + ".7", taught, true, true, true},
+		{"setup again, where a user took it back", plain, mark + ".7", taught, true, true, true},
 		{"undo", taught, mark + ".7", plain, false, true, true},
-		{"undo of what somebody taught by hand", taught, "", plain, false, true, false},
+		{"undo of what a user added by hand", taught, "", plain, false, true, false},
 		{"undo again", plain, "", plain, false, false, false},
 		{"undo again, where the restart was not asked for", plain, mark, plain, false, false, true},
 	} {

@@ -28,7 +28,7 @@ func TestPairs(t *testing.T) {
 		ok      bool
 		message string
 	}{
-		{"nobody answers", nil, false, "no daemon of a answers"},
+		{"no answers", nil, false, "no daemon of a answers"},
 		{"never heard", []cluster.Answer{{Cluster: "a", Nodes: []api.Node{node("a", "self", -1)}}}, false, "7946"},
 		{"held", []cluster.Answer{{Cluster: "a", Nodes: []api.Node{node("b", "held", 0)}}}, false, "does not hear it now"},
 		{"no tunnel", []cluster.Answer{{Cluster: "a", Nodes: []api.Node{node("b", "alive", -1)}}}, false, "has no tunnel"},

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Network is what the objects of a cluster's network say, as package trust takes it.
+// Network is the configuration of a cluster's network in its objects, as package trust takes it.
 type Network struct {
 	Calico                      []string
 	Cilium                      map[string]string

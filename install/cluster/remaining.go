@@ -7,7 +7,7 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// Remaining is what is left of a cluster's use while it is drained, by what daemons say.
+// Remaining is what is left of a cluster's use while it is drained, by the daemons' answers.
 type Remaining struct {
 	// Known is true if a daemon knows the cluster.
 	Known bool
@@ -15,7 +15,7 @@ type Remaining struct {
 	Drained float64
 	// Nodes are those that were asked.
 	Nodes []NodeOpen
-	// Unasked are the nodes that did not say how many they have: no context leads to them, their daemon
+	// Unasked are the nodes without a count: no context leads to them, their daemon
 	// does not answer, or it cannot count. They are "CLUSTER/NODE".
 	Unasked []string
 }

@@ -24,7 +24,7 @@ func TestRemains(t *testing.T) {
 		open    int
 		over    bool
 	}{
-		"nobody answers": {nil, cluster.Remaining{}, 0, false},
+		"no answers": {nil, cluster.Remaining{}, 0, false},
 		"another cluster": {
 			[]cluster.Answer{{Cluster: "c", Node: "n1", Clusters: []api.Cluster{{Name: "c"}}}},
 			cluster.Remaining{Unasked: []string{"c/n1"}}, 0, false,

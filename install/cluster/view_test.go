@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the CLI compares between clusters is what the daemons will claim, as far as objects tell.
+// What the CLI compares between clusters is what the daemons will claim, as far as objects show.
 func TestPodCIDRs(t *testing.T) {
 	for _, tc := range []struct {
 		annotation string

@@ -20,7 +20,7 @@ func TestBarred(t *testing.T) {
 		}
 	}
 	if again, err := barred(first); err != nil || string(again) != string(first) {
-		t.Errorf("again it is another, so that the daemons would start anew: %v\n%s", err, again)
+		t.Errorf("again it is another, so that the daemons would restart: %v\n%s", err, again)
 	}
 	for _, none := range []string{"", "source: {manifest: /x}", "source: 1", "a: ["} {
 		if out, err := barred([]byte(none)); (err == nil) != (none == "source: {manifest: /x}") {

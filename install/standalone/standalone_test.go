@@ -30,7 +30,7 @@ var now = time.Unix(1_800_000_000, 9)
 
 var gossipKey = bundle.NewKey([32]byte{9})
 
-// TestThreeClusters goes the whole way: a invites b and c, and b is told of c.
+// TestThreeClusters goes the whole way: a invites b and c, and b accepts c.
 func TestThreeClusters(t *testing.T) {
 	a := authority.Pins{"a": pin("a", 1)}
 	b := pin("b", 2)
@@ -66,7 +66,7 @@ func TestThreeClusters(t *testing.T) {
 	}
 	founded := now.UTC().Truncate(time.Second)
 	if !a["a"].Joined.Equal(founded) || !a["b"].Joined.Equal(founded) || !a["c"].Joined.Equal(founded.Add(time.Hour)) || !ofB["c"].Joined.Equal(a["c"].Joined) {
-		t.Errorf("joined: %v, %v, %v; b says %v of c", a["a"].Joined, a["b"].Joined, a["c"].Joined, ofB["c"].Joined)
+		t.Errorf("joined: %v, %v, %v; b has %v for c", a["a"].Joined, a["b"].Joined, a["c"].Joined, ofB["c"].Joined)
 	}
 	if !slices.Equal(a["b"].Namespaces, []string{"shop"}) {
 		t.Errorf("a accepts %v of b", a["b"].Namespaces)

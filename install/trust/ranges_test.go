@@ -16,14 +16,14 @@ func TestPodRanges(t *testing.T) {
 		from Sources
 		want string
 	}{
-		"nothing":                     {Sources{}, " []"},
-		"calico before kubeadm":       {Sources{Calico: []string{"192.168.0.0/16", "192.168.0.0/16", "fd00:2::/64"}, Kubeadm: kubeadm}, "Calico's IPPools [192.168.0.0/16 fd00:2::/64]"},
-		"cilium, several pools":       {Sources{Cilium: map[string]string{"cluster-pool-ipv4-cidr": "10.0.0.0/16 10.5.0.0/16"}}, "cilium-config [10.0.0.0/16 10.5.0.0/16]"},
-		"cilium without pools":        {Sources{Cilium: map[string]string{"ipam": "kubernetes"}, Kubeadm: kubeadm}, "kubeadm-config [10.1.0.0/16 fd00:1::/48]"},
-		"flannel":                     {Sources{Flannel: flannel, KubeProxy: proxy}, "kube-flannel-cfg [10.244.0.0/16 fd00:10::/56]"},
-		"kube-proxy":                  {Sources{KubeProxy: proxy}, "kube-proxy's configuration [10.2.0.0/16]"},
-		"one that cannot be read":     {Sources{Flannel: "{", Kubeadm: "- x", KubeProxy: proxy}, "kube-proxy's configuration [10.2.0.0/16]"},
-		"one that says something odd": {Sources{Calico: []string{"all()"}, KubeProxy: "clusterCIDR: 10.2.0.9/16"}, "kube-proxy's configuration [10.2.0.0/16]"},
+		"nothing":                 {Sources{}, " []"},
+		"calico before kubeadm":   {Sources{Calico: []string{"192.168.0.0/16", "192.168.0.0/16", "fd00:2::/64"}, Kubeadm: kubeadm}, "Calico's IPPools [192.168.0.0/16 fd00:2::/64]"},
+		"cilium, several pools":   {Sources{Cilium: map[string]string{"cluster-pool-ipv4-cidr": "10.0.0.0/16 10.5.0.0/16"}}, "cilium-config [10.0.0.0/16 10.5.0.0/16]"},
+		"cilium without pools":    {Sources{Cilium: map[string]string{"ipam": "kubernetes"}, Kubeadm: kubeadm}, "kubeadm-config [10.1.0.0/16 fd00:1::/48]"},
+		"flannel":                 {Sources{Flannel: flannel, KubeProxy: proxy}, "kube-flannel-cfg [10.244.0.0/16 fd00:10::/56]"},
+		"kube-proxy":              {Sources{KubeProxy: proxy}, "kube-proxy's configuration [10.2.0.0/16]"},
+		"one that cannot be read": {Sources{Flannel: "{", Kubeadm: "- x", KubeProxy: proxy}, "kube-proxy's configuration [10.2.0.0/16]"},
+		"one with an odd value":   {Sources{Calico: []string{"all()"}, KubeProxy: "clusterCIDR: 10.2.0.9/16"}, "kube-proxy's configuration [10.2.0.0/16]"},
 	} {
 		ranges, from := c.from.PodRanges()
 		if got := fmt.Sprint(from, " ", ranges); got != c.want {

@@ -30,7 +30,7 @@ func member(id string, root byte, pods string, nodes ...string) Member {
 	return m
 }
 
-// TestRegionsAreThoseOfTheNodes: what every node says is pinned. It must be inside a pin that exists.
+// TestRegionsAreThoseOfTheNodes: what every node's labels have is pinned. It must be inside a pin that exists.
 func TestRegionsAreThoseOfTheNodes(t *testing.T) {
 	ms := two()
 	ms[0].Regions = []string{"eu", "us"}
@@ -48,7 +48,7 @@ func TestRegionsAreThoseOfTheNodes(t *testing.T) {
 	}
 }
 
-// TestZonesAreThoseOfTheNodes: without labels, the pin says so, and nobody can claim a zone later.
+// TestZonesAreThoseOfTheNodes: without labels, the pin has none, and no node can claim a zone later.
 func TestZonesAreThoseOfTheNodes(t *testing.T) {
 	ms := two()
 	ms[0].Zones, ms[1].Regions, ms[1].Zones = []string{"", "eu-1"}, []string{""}, []string{""}
@@ -85,7 +85,7 @@ func TestPropose(t *testing.T) {
 		!slices.Equal(c1.Roots, []authority.PublicKey{{1}}) || !slices.Equal(c1.Namespaces, []string{"*"}) || !c1.Joined.IsZero() {
 		t.Errorf("%+v", c1)
 	}
-	// A cluster of which only the pods say where they are.
+	// A cluster whose ranges only its pods show.
 	byPods := member("c3", 3, "", "172.31.3.1")
 	byPods.PodAddrs = []netip.Addr{netip.MustParseAddr("10.13.4.5"), netip.MustParseAddr("10.13.200.1"), netip.MustParseAddr("fd00:13::7")}
 	if pins, err := Propose(append(two(), byPods), nil, Asked{}, now); err != nil || !slices.Equal(pins["c3"].Pods, prefixes("10.13.0.0/16", "fd00:13::/48")) {
@@ -149,8 +149,8 @@ func TestRefused(t *testing.T) {
 		{"a range that misses pods", two(), Asked{Pods: map[string][]netip.Prefix{"c1": prefixes("10.11.0.0/24")}}, nil, "cluster c1 has pods at 10.11.1.0/24, which is not in"},
 		{"a range that misses a node", two(), Asked{Nodes: map[string][]netip.Prefix{"c2": prefixes("172.31.9.0/24")}}, nil, "cluster c2 has a node at 172.31.2.1/32"},
 		{"a member without a context", two(), Asked{}, []string{"c1", "c2", "c9"}, "cluster c9 is a member, and nothing is pinned of it"},
-		{"an id of nobody", two(), Asked{Regions: map[string][]string{"c7": {"x"}}}, nil, "c7 is the id of no cluster that was given: want one of c1, c2"},
-		{"a range that nobody can have", two(), Asked{Pods: map[string][]netip.Prefix{"c1": prefixes("0.0.0.0/0")}}, nil, "covers every address"},
+		{"an unknown id", two(), Asked{Regions: map[string][]string{"c7": {"x"}}}, nil, "c7 is the id of no cluster that was given: want one of c1, c2"},
+		{"a range that no cluster can have", two(), Asked{Pods: map[string][]netip.Prefix{"c1": prefixes("0.0.0.0/0")}}, nil, "covers every address"},
 	} {
 		if _, err := Propose(c.ms, c.all, c.asked, now); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
@@ -178,8 +178,8 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// TestAlone: a cluster that only install or its leader has pinned is as one that nobody has: its ranges
-// are proposed anew, with its root, and one that joins others is younger than they are.
+// TestAlone: a cluster that only install or its leader has pinned is as one without pins: its ranges
+// are proposed again, with its root, and one that joins others is younger than they are.
 func TestAlone(t *testing.T) {
 	ms := append(two(), member("c3", 3, "10.13.0.0/24 10.13.9.0/24", "172.31.3.1"))
 	for i := range ms {

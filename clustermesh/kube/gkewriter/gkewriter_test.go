@@ -154,7 +154,7 @@ func TestNotLeading(t *testing.T) {
 	}
 }
 
-// TestRefused: what the API server refuses is a Problem, and the object's condition says it; the
+// TestRefused: what the API server refuses is a Problem, and the object's condition has it; the
 // rest goes on.
 func TestRefused(t *testing.T) {
 	host, asked := served(t, http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`)

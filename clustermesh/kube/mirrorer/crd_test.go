@@ -28,7 +28,7 @@ func TestAPIServerRefuses(t *testing.T) {
 	for _, as := range []policy.As{"", policy.Import, policy.Mirror, policy.Join} {
 		for field, set := range fields {
 			if as == policy.Join && field == "the defaults" {
-				continue // the API server cannot tell a default that is written from another value
+				continue // the API server cannot distinguish a default that is written from another value
 			}
 			p := policy.Policy{TypeMeta: policy.Type, ObjectMeta: metav1.ObjectMeta{Name: "dry"}, Spec: policy.Spec{
 				From: []string{"*"}, To: []string{"*"}, As: as, Select: []policy.Term{{Names: []string{".*"}}},

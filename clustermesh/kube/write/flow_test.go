@@ -48,7 +48,7 @@ func storm(t *testing.T, f bounded, workers int, long time.Duration) {
 			for ctx.Err() == nil {
 				wait := 10 * time.Millisecond
 				if answer, err := post(ctx, f); err == nil && answer.StatusCode == http.StatusTooManyRequests {
-					wait = time.Second // as client-go does, told by Retry-After
+					wait = time.Second // as client-go does, by Retry-After
 				}
 				time.Sleep(wait)
 			}

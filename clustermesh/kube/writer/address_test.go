@@ -16,14 +16,14 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// A derived Service that somebody deletes is made again with the addresses that it had, unless another has them by now.
+// A derived Service that a user deletes is made again with the addresses that it had, unless another has them by now.
 func TestAddressOutlivesTheDerivedService(t *testing.T) {
 	b := newBench(t)
 	w, stop := b.start()
 	w.Submit(b.view())
 	i := b.eventually("import", ready)
 	derived := b.core.CoreV1().Services(b.ns)
-	for range 5 { // each is a race against the API server, which gives the address up after it has told of the end
+	for range 5 { // each is a race against the API server, which gives the address up after it has reported the end
 		old, err := derived.Get(t.Context(), "derived-serve", metav1.GetOptions{})
 		must(t, err)
 		must(t, derived.Delete(t.Context(), "derived-serve", metav1.DeleteOptions{}))
@@ -63,7 +63,7 @@ func TestAddressOutlivesTheDerivedService(t *testing.T) {
 	b.calm(w)
 }
 
-// With an empty prefix the derived Service has the import's own name, unless that is somebody else's.
+// With an empty prefix the derived Service has the import's own name, unless that is taken.
 func TestDerivedServiceOfTheImportsName(t *testing.T) {
 	b := newBench(t)
 	w, stop := b.start()
@@ -120,7 +120,7 @@ func TestDerivedServiceOfTheImportsName(t *testing.T) {
 	}
 }
 
-// A name is free when its Service stays away, not when it is made anew or the API server does not answer.
+// A name is free when its Service stays away, not when it is made again or the API server does not answer.
 func TestNamesThatBecomeFree(t *testing.T) {
 	var log heard
 	const there, away, unknown = http.StatusOK, http.StatusNotFound, http.StatusServiceUnavailable

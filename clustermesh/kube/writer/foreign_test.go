@@ -185,7 +185,7 @@ func TestOldGroup(t *testing.T) {
 	b.calm(w)
 }
 
-// A user wrote an address into the import: it is theirs, which is said, and the rest goes on.
+// A user wrote an address into the import: it is theirs, which is reported, and the rest is written.
 func TestOldImportWithAnAddress(t *testing.T) {
 	b := newBench(t)
 	b.foreignCRDs(mcs.OldGroup, "v1alpha1")

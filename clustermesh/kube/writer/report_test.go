@@ -82,7 +82,7 @@ func TestProblemsOfExportsBecomeEvents(t *testing.T) {
 }
 
 // A user's import of the old group is in a barred namespace. Its kind has no conditions, so an
-// Event says it.
+// Event has it.
 func TestProblemOfAnOldImportBecomesAnEvent(t *testing.T) {
 	b := newBench(t)
 	b.foreignCRDs(mcs.OldGroup, "v1alpha1")
@@ -135,7 +135,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 	}
 }
 
-// An Event that cannot be made for a while is made later, and the log says why it is late.
+// An Event that cannot be made for a while is made later, and the log has the reason.
 func TestEventsThatFailForAWhile(t *testing.T) {
 	var log heard
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

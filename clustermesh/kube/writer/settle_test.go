@@ -54,7 +54,7 @@ func before(act func()) func(*Config) {
 	}
 }
 
-// What is wanted may change faster than it is written: that is nobody's fault.
+// What is wanted may change faster than it is written: that is no error.
 func TestWishThatChangesAllTheTime(t *testing.T) {
 	b := newBench(t)
 	var w *Writer

@@ -32,7 +32,7 @@ func sliceAt(of, uid, version string) *discoveryv1.EndpointSlice {
 		Labels: map[string]string{mcsv1beta1.LabelServiceName: of, discoveryv1.LabelManagedBy: object.SliceManager}}}
 }
 
-// A list says what is gone, but not of what was made after it.
+// A list shows what is gone, but not what was made after it.
 func TestListSaysWhatIsGone(t *testing.T) {
 	s := newStore()
 	s.put(importAt("old", "1", "5"))
@@ -47,14 +47,14 @@ func TestListSaysWhatIsGone(t *testing.T) {
 		t.Errorf("news for %v", news)
 	}
 	if h := s.have(name("old")); h.Import != nil || len(h.Slices) != 1 {
-		t.Errorf("of the service there is %+v: want its slice, of which nothing was said", h)
+		t.Errorf("of the service there is %+v: want its slice, of which there was no event", h)
 	}
 	if s.have(name("ours")).Import == nil {
 		t.Error("what was made after the list is gone")
 	}
 }
 
-// The answer to a write may be read after the watch has told that somebody deleted the object: it does not come back by that.
+// The answer to a write may be read after the watch has reported that a user deleted the object: it does not come back by that.
 func TestAnswerAfterTheObjectIsGone(t *testing.T) {
 	s := newStore()
 	s.listed(&mcsv1beta1.ServiceImport{}, "5")

@@ -56,7 +56,7 @@ func TestUserImportIsHonoured(t *testing.T) {
 	must(t, err)
 	w, _ := b.start()
 	w.Submit(b.empty())
-	b.eventually("where nobody exports", readyIs(metav1.ConditionFalse, "Pending"))
+	b.eventually("without exports", readyIs(metav1.ConditionFalse, "Pending"))
 	w.Submit(b.view())
 	i := b.eventually("import", ready)
 	theirs.Spec.IPs = i.Spec.IPs
@@ -86,7 +86,7 @@ func TestUserImportIsHonoured(t *testing.T) {
 	b.calm(w)
 }
 
-// While a quota keeps the derived Service from being created, the import's condition says so, and
+// While a quota keeps the derived Service from being created, the import's condition has that, and
 // everything else is written.
 func TestQuotaOfServices(t *testing.T) {
 	b := newBench(t)
@@ -124,7 +124,7 @@ func (b *bench) quota(of corev1.ResourceName) {
 	must(b.t, err)
 }
 
-// While slices are refused, the import is as good as before, and says what kube-proxy lacks.
+// While slices are refused, the import is as good as before, and shows what kube-proxy lacks.
 func TestQuotaOfSlices(t *testing.T) {
 	b := newBench(t)
 	b.quota("count/endpointslices.discovery.k8s.io")
@@ -181,7 +181,7 @@ func TestUserImportAsksForTooMuch(t *testing.T) {
 	}
 }
 
-// A user's import whose ips somebody else writes is a Problem, and is left as it is.
+// A user's import whose ips another writer sets is a Problem, and is left as it is.
 func TestUserImportWithItsOwnAddresses(t *testing.T) {
 	b := newBench(t)
 	_, err := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Create(t.Context(), &mcsv1beta1.ServiceImport{
@@ -360,7 +360,7 @@ func TestUnreadableKindIsAProblem(t *testing.T) {
 	}
 }
 
-// In a namespace that is going nothing can be made, and that is nobody's problem.
+// In a namespace that is going nothing can be made, and that is no Problem.
 func TestTerminatingNamespace(t *testing.T) {
 	b := newBench(t)
 	must(t, b.core.CoreV1().Namespaces().Delete(t.Context(), b.ns, metav1.DeleteOptions{}))

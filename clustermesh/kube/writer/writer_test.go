@@ -324,7 +324,7 @@ func TestHintsForNodes(t *testing.T) {
 	}
 }
 
-// What an export says no more must go, though a Create wrote it and not an apply.
+// What an export no longer has must go, though a Create wrote it and not an apply.
 func TestFieldsThatGo(t *testing.T) {
 	b := newBench(t)
 	w, _ := b.start()
@@ -354,7 +354,7 @@ func TestFieldsThatGo(t *testing.T) {
 		t.Errorf("derived Service %+v", s.Spec)
 	}
 	if i.Labels["theirs"] != "1" || s.Spec.ClusterIP != ip || i.Spec.IPs[0] != ip {
-		t.Errorf("lost somebody's label or the address: %v, %s, was %s", i.Labels, s.Spec.ClusterIP, ip)
+		t.Errorf("lost a user's label or the address: %v, %s, was %s", i.Labels, s.Spec.ClusterIP, ip)
 	}
 	b.calm(w)
 	b.rests(w, 0)

@@ -272,7 +272,7 @@ func TestRule7_UnknownIsNotEmpty(t *testing.T) {
 		t.Errorf("c3 answers, and has none: %d ports, %d slices", len(s.Spec.Ports), len(gone.Slices))
 	}
 	if none, _ := settle(t, ps, gone, nil, cluster("c1"), cluster("c3")); len(none.Services)+len(none.Slices) > 0 {
-		t.Errorf("nobody has it: %d Services, %d slices", len(none.Services), len(none.Slices))
+		t.Errorf("no cluster has it: %d Services, %d slices", len(none.Services), len(none.Slices))
 	}
 }
 
@@ -330,7 +330,7 @@ func TestRule8_TheOldOneWaits(t *testing.T) {
 	}
 }
 
-// TestImports: a policy that imports makes namespaces, counts what is imported, and says why something
+// TestImports: a policy that imports makes namespaces, counts what is imported, and reports why something
 // is not.
 func TestImports(t *testing.T) {
 	offer := func(id string, services ...clustermesh.ServiceName) mirror.Cluster {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestChangesFirst: thousands of new mirrors take minutes, so what changes a mirror that is there is written
-// before them. The EndpointSlices of a Service that somebody deleted still wait for it.
+// before them. The EndpointSlices of a Service that a user deleted still wait for it.
 func TestChangesFirst(t *testing.T) {
 	to, ps := cluster("c2"), []policy.Policy{mirroring("p")}
 	writes := func(from mirror.Cluster) []written.Op {
