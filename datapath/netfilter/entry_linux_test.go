@@ -60,7 +60,7 @@ func TestEntry(t *testing.T) {
 	}
 	want.Guests = []datapath.Guest{{Name: "laptop", Range: prefixesOf(far4 + "/32")}}
 	put("10.96.0.0/16")
-	calls(beyond, false) // a guest has a pin of its own, which says nothing of it
+	calls(beyond, false) // a guest has a pin of its own, which does not include it
 	calls(near, true)
 	want.Guests = nil
 	put("10.96.0.11/32")

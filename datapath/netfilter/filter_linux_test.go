@@ -27,7 +27,7 @@ const (
 )
 
 // filteredPath is a path whose node has an underlay with a neighbour. The far side sends whatever it likes
-// into the tunnel, and everybody listens on port 80.
+// into the tunnel, and all namespaces listen on port 80.
 func filteredPath(t *testing.T) (*path, *testutil.Namespace) {
 	t.Helper()
 	p := newPath(t)
@@ -98,7 +98,7 @@ func TestFilterLetsPass(t *testing.T) {
 		if err := call(p.node, a, "80", 10*time.Second); err != nil {
 			t.Errorf("the node has no answer: %v", err)
 		}
-		// As a client of a NodePort: it is nobody's pod, and leaves with the node's address.
+		// As a client of a NodePort: it is no pod, and leaves with the node's address.
 		if a == far4 {
 			if err := call(neighbour, a, "80", 10*time.Second); err != nil {
 				t.Errorf("a client outside the node has no answer: %v", err)
@@ -219,7 +219,7 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// dropped returns what the filter counted, as the kernel says, and if there is nft as docs/ports.md says
+// dropped returns what the filter counted, from the kernel, and if there is nft, as docs/ports.md shows how
 // to look.
 func dropped(t *testing.T, node *testutil.Namespace) (sum uint64) {
 	t.Helper()

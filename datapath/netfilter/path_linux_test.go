@@ -72,7 +72,7 @@ func cable(t *testing.T, name string, to *testutil.Namespace) {
 	}))
 }
 
-// noNeighbours makes a cable like a tunnel in which nobody asks for neighbours: its ends have one
+// noNeighbours makes a cable like a tunnel in which no end asks for neighbours: its ends have one
 // hardware address.
 func noNeighbours(t *testing.T, name string, to *testutil.Namespace) {
 	t.Helper()
@@ -160,7 +160,7 @@ func (p *path) sees(t *testing.T, far, want string) {
 	}
 }
 
-// mark puts a chain into strait's table, which goes when the table is written anew.
+// mark puts a chain into strait's table, which goes when the table is written again.
 func mark(t *testing.T) {
 	t.Helper()
 	var c nftables.Conn

@@ -16,7 +16,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestSegmentsFit: whoever calls, both sides are told of segments that fit into the tunnel, although
+// TestSegmentsFit: whichever side calls, both learn of segments that fit into the tunnel, although
 // both have devices with a larger MTU.
 func TestSegmentsFit(t *testing.T) {
 	p := newPath(t)
@@ -27,7 +27,7 @@ func TestSegmentsFit(t *testing.T) {
 		device int // MTU of the pod's device
 		tunnel int // MTU of the tunnel's device
 		route  int // MTU of the route into the tunnel; 0 means the device's
-		// What each side is told for IPv4. For IPv6 it is 20 less, the difference of the headers.
+		// What each side learns for IPv4. For IPv6 it is 20 less, the difference of the headers.
 		pod, far int
 	}{
 		{name: "a tunnel that is not narrow", device: 1500, tunnel: 1500, pod: 1460, far: 1460},
@@ -44,10 +44,10 @@ func TestSegmentsFit(t *testing.T) {
 			less int
 		}{{p.pod, far4, 0}, {p.far, pod4, 0}, {p.pod, far6, 20}, {p.far, pod6, 20}} {
 			if got, want := announced(t, call.from, p.pod, call.addr), c.pod-call.less; got != want {
-				t.Errorf("%s: call to %s: the pod is told %d, want %d", c.name, call.addr, got, want)
+				t.Errorf("%s: call to %s: the pod learns %d, want %d", c.name, call.addr, got, want)
 			}
 			if got, want := announced(t, call.from, p.far, call.addr), c.far-call.less; got != want {
-				t.Errorf("%s: call to %s: the far side is told %d, want %d", c.name, call.addr, got, want)
+				t.Errorf("%s: call to %s: the far side learns %d, want %d", c.name, call.addr, got, want)
 			}
 		}
 	}
@@ -79,16 +79,16 @@ func narrowRoutes(link string, mtu int, dsts ...string) error {
 	return nil
 }
 
-// announced returns the maximum segment size in the first SYN that the namespace told receives when
+// announced returns the maximum segment size in the first SYN that the namespace at receives when
 // from calls addr.
-func announced(t *testing.T, from, told *testutil.Namespace, addr string) int {
+func announced(t *testing.T, from, at *testutil.Namespace, addr string) int {
 	t.Helper()
 	family := unix.AF_INET
 	if net.ParseIP(addr).To4() == nil {
 		family = unix.AF_INET6
 	}
 	var raw int
-	must(t, told.Do(func() (err error) {
+	must(t, at.Do(func() (err error) {
 		raw, err = unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 		return errors.Join(err, unix.SetsockoptTimeval(raw, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10}))
 	}))

@@ -17,7 +17,7 @@ import (
 
 var dns4, dns6 = netip.MustParseAddr("169.254.20.11"), netip.MustParseAddr("fd00:53::11")
 
-// isLocal is what the kernel says of packets to an address: they are for this machine.
+// isLocal reports whether the kernel takes packets to an address for this machine's.
 func isLocal(t *testing.T, a netip.Addr) bool {
 	t.Helper()
 	routes, err := netlink.RouteGet(a.AsSlice())

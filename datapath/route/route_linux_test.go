@@ -29,7 +29,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// addTUN stands for the tunnel: a TUN that nobody reads.
+// addTUN stands for the tunnel: a TUN that no process reads.
 func addTUN(t *testing.T, name string) {
 	t.Helper()
 	must(t, netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: name}, Mode: netlink.TUNTAP_MODE_TUN}))
@@ -131,7 +131,7 @@ func TestUnreachableFailsAtOnce(t *testing.T) {
 			t.Errorf("connect to %s took %v", addr, d)
 		}
 	}
-	// The same connect through the tunnel, which nobody serves, waits.
+	// The same connect through the tunnel, without a listener, waits.
 	var netErr net.Error
 	if err := dial("10.2.0.1:80", 300*time.Millisecond); !errors.As(err, &netErr) || !netErr.Timeout() {
 		t.Errorf("connect through the tunnel: %v, want a time-out", err)
@@ -357,10 +357,10 @@ func TestAsksOnce(t *testing.T) {
 	if mtu != 1450 || known == 0 {
 		t.Fatalf("MTU %d, %d addresses", mtu, known)
 	}
-	testutil.NetNS(t) // from here on whoever asks finds no route and only lo's addresses
+	testutil.NetNS(t) // from here on a lookup finds no route and only lo's addresses
 	here := len(mustAddrs(t))
 	if here == known {
-		t.Fatal("the namespaces cannot be told apart")
+		t.Fatal("the namespaces cannot be distinguished")
 	}
 	if mtu, addrs := ask(first); mtu != 1450 || addrs != known {
 		t.Errorf("asked again: MTU %d, %d addresses", mtu, addrs)

@@ -116,7 +116,7 @@ func (s *Client) Wrong(c Call, wrong *[]string) error {
 	return nil
 }
 
-// Open makes a socket and connects it if it is told where.
+// Open makes a socket and connects it if there is an address.
 func (*Client) Open(c Call, fd *int) (err error) {
 	domain := unix.AF_INET6
 	if c.Form == v4 {

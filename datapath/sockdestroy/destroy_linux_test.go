@@ -112,7 +112,7 @@ func testConnectedUDP(t *testing.T, m *machine, pods []*pod, f form) {
 	}
 }
 
-// TestWaiting: a client that waits for an answer which will never come is told.
+// TestWaiting: a client that waits for an answer which will never come gets an error.
 func TestWaiting(t *testing.T) {
 	if !inside(t) {
 		return
@@ -149,7 +149,7 @@ func TestFrontendRemoved(t *testing.T) {
 	})
 }
 
-// TestTCP: a stream is destroyed only if its backend's machine is dead and the policy says so.
+// TestTCP: a stream is destroyed only if its backend's machine is dead and the policy asks for it.
 func TestTCP(t *testing.T) {
 	if !inside(t) {
 		return

@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// scripted is a method that finds what it is told to.
+// scripted is a method that finds what a test sets.
 type scripted struct {
 	// try is called with each begin, from 1 on, and gives the outcomes.
 	try     func(n int, targets []Target) map[uint64]outcome

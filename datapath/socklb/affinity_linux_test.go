@@ -187,7 +187,7 @@ func TestAffinityExpires(t *testing.T) {
 		a.want(2)
 		start := time.Now()
 		mine := a.ask()
-		for time.Since(start) < 3*time.Second { // each use counts anew
+		for time.Since(start) < 3*time.Second { // each use restarts the time
 			used := time.Now()
 			got := a.ask()
 			if late := time.Since(used); got != mine && late < time.Second {

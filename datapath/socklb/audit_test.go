@@ -66,7 +66,7 @@ func spoilFake(t *rapid.T, f *Fake) (where []string) {
 	return where
 }
 
-// Whatever another program does to the maps, mend says where, and leaves what Reconcile put there; and there is
+// Whatever another program does to the maps, mend reports where, and leaves what Reconcile put there; and there is
 // nothing to mend otherwise.
 func TestMendProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -112,7 +112,7 @@ func testChoosesAnew(t *testing.T, l *LB, f family, at uint16) {
 	}
 }
 
-// TestOwner: the cookie of a record is that of its owner, whoever else tries to take the place meanwhile.
+// TestOwner: the cookie of a record is that of its owner, whichever other socket tries to take the place meanwhile.
 func TestOwner(t *testing.T) {
 	const claim = 1 << (64 - layout.ClaimBits)
 	down := uint64(3)

@@ -38,7 +38,7 @@ func everyWay(t *testing.T, test func(*testing.T, family, way)) {
 	}
 }
 
-// choose lets a fresh socket choose a backend, of which nobody need answer.
+// choose lets a fresh socket choose a backend, which need not answer.
 func (w way) choose(t testing.TB, f family, vip netip.AddrPort) *client {
 	t.Helper()
 	c := newClient(t, f, w.kind)
@@ -57,7 +57,7 @@ func TestWeightsEveryWay(t *testing.T) {
 	everyWay(t, func(t *testing.T, f family, w way) {
 		vip := l4.New(f.vip, 80, w.proto)
 		light, heavy := datapath.Backend{IP: f.pod, Port: 9001, Weight: 1}, datapath.Backend{IP: f.pod, Port: 9002, Weight: 3}
-		reconcile(t, l) // counts begin anew
+		reconcile(t, l) // counts begin at 0 again
 		reconcile(t, l, datapath.Frontend{Addr: vip, Backends: []datapath.Backend{light, heavy}})
 		const n = 10_000
 		for range n {

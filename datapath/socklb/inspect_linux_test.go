@@ -124,7 +124,7 @@ func testReader(t *testing.T, l *LB, f family) {
 	}
 }
 
-// TestUsage: every map says how full it is, and what is retired counts until it is free.
+// TestUsage: every map reports how full it is, and what is retired counts until it is free.
 func TestUsage(t *testing.T) {
 	if !inside(t) {
 		return

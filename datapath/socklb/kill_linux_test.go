@@ -97,7 +97,7 @@ func newDaemon(t testing.TB, cfg Config, fronts []string) *daemon {
 	return &daemon{cmd, out.Name()}
 }
 
-func (d *daemon) said() string {
+func (d *daemon) output() string {
 	b, err := os.ReadFile(d.out)
 	if err != nil {
 		return err.Error()
@@ -105,9 +105,9 @@ func (d *daemon) said() string {
 	return string(b)
 }
 
-// waitFor waits until the daemon says something, or for a minute: an emulated processor opens in ten seconds.
+// waitFor waits until the daemon prints something, or for a minute: an emulated processor opens in ten seconds.
 func (d *daemon) waitFor(text string) {
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(d.said(), text) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(d.output(), text) && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
@@ -117,7 +117,7 @@ func (d *daemon) kill(t testing.TB) {
 	err := d.cmd.Process.Signal(unix.SIGKILL)
 	_ = d.cmd.Wait() // killed, which is an error
 	if err != nil {
-		t.Errorf("the daemon had ended by itself: %v: %s", err, d.said())
+		t.Errorf("the daemon had ended by itself: %v: %s", err, d.output())
 	}
 }
 
@@ -181,7 +181,7 @@ func TestKill(t *testing.T) {
 			d.waitFor("full 1 times")
 		}
 		d.kill(t)
-		out := d.said()
+		out := d.output()
 		if strings.Contains(out, "changing") {
 			changing++
 		}

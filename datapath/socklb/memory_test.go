@@ -34,7 +34,7 @@ func TestTableHeap(t *testing.T) {
 		return out
 	}
 	given := testutil.Heap(func() any { return plan() })
-	for times, say := range []string{"of the first plan", "of a later one that says the same"} {
+	for times, say := range []string{"of the first plan", "of a later, equal one"} {
 		kept := testutil.Heap(func() any {
 			table, err := newTable(nowhere{}, nil, Config{}.withDefaults(), true)
 			if err != nil {

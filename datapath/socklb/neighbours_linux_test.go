@@ -15,7 +15,7 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// neighbour is somebody else's program on one of our hooks. It counts its calls and gives a verdict: 1 is go on.
+// neighbour is another project's program on one of our hooks. It counts its calls and gives a verdict: 1 is go on.
 type neighbour struct {
 	calls *ebpf.Map
 	link  link.Link
@@ -106,7 +106,7 @@ func TestNeighbours(t *testing.T) {
 	for _, f := range families {
 		c := newClient(t, f, unix.SOCK_STREAM)
 		if err := c.connect(netip.AddrPortFrom(f.vip, 80)); !errors.Is(err, unix.EPERM) {
-			t.Errorf("%s: a neighbour refuses, and connect says %v", f.name, err)
+			t.Errorf("%s: a neighbour refuses, and connect returns %v", f.name, err)
 		}
 		c.close()
 	}

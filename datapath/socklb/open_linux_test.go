@@ -63,7 +63,7 @@ func timeVerifier(b *testing.B) (sum time.Duration) {
 	for name, p := range c.Programs {
 		var us int64
 		if _, err := fmt.Sscanf(p.VerifierLog, "verification time %d usec", &us); err != nil {
-			b.Fatalf("%s: the verifier says %q: %v", name, p.VerifierLog, err)
+			b.Fatalf("%s: the verifier's log is %q: %v", name, p.VerifierLog, err)
 		}
 		sum += time.Duration(us) * time.Microsecond
 	}

@@ -143,7 +143,7 @@ func testOptOut(t *testing.T, l *LB, f family, pod, inner, other string) {
 	}
 }
 
-// TestOptOutErrors: each names the cgroup and says what to do, and does not hold up the others.
+// TestOptOutErrors: each names the cgroup and what to do, and does not hold up the others.
 func TestOptOutErrors(t *testing.T) {
 	if !inside(t) {
 		return
@@ -175,7 +175,7 @@ func TestOptOutErrors(t *testing.T) {
 	if got, err := optout.List(cfg.Pins); err != nil || len(got) != 2 {
 		t.Errorf("listed %q, %v", got, err)
 	}
-	// One that is gone is nobody's, and its room is free for another.
+	// One that is gone frees its name, and its room is free for another.
 	if err := errors.Join(l.SetOptOut([]string{a, b}), os.Remove(b)); err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func needsFirst(t *testing.T) {
 	}
 }
 
-// TestFirst: whoever is attached first or last, our frontends lead to our pods.
+// TestFirst: whichever program is attached first or last, our frontends lead to our pods.
 func TestFirst(t *testing.T) {
 	if !inside(t) {
 		return

@@ -22,13 +22,13 @@ type outcome struct {
 	sizes         Config
 }
 
-// complaint names a frontend. One that is whole says that the maps as such failed, when it was this frontend's turn.
+// complaint names a frontend. One that is whole means that the maps as such failed, when it was this frontend's turn.
 type complaint struct {
 	text  string
 	whole bool
 }
 
-// complaints takes what a reconcile said apart. Others name no frontend.
+// complaints parses the Problems of a reconcile. Others name no frontend.
 func complaints(t *rapid.T, ps []problem.Problem, err error) (of map[l4.Addr]complaint, others []error) {
 	of = map[l4.Addr]complaint{}
 	add := func(name string, c complaint) {
@@ -89,9 +89,9 @@ func checkOutcome(t *rapid.T, o outcome, ps []problem.Problem, err error) {
 		case !same(o.before, o.after, a):
 			t.Fatalf("%s is neither as wanted nor as it was: %v, was %v: %v", a, got.frontend, o.before[a].frontend, p.text)
 		case invalid != nil:
-			o.says(t, f, p, invalid.Error())
+			o.explains(t, f, p, invalid.Error())
 		default:
-			o.says(t, f, p, "")
+			o.explains(t, f, p, "")
 			o.justify(t, n, p)
 		}
 		delete(problems, a)
@@ -108,7 +108,7 @@ func checkOutcome(t *rapid.T, o outcome, ps []problem.Problem, err error) {
 		case there != (named || !o.prune):
 			t.Fatalf("%s is there: %v, prune %v, error %v", a, there, o.prune, p.text)
 		case named:
-			if p.whole || !strings.Contains(p.text, "cannot be removed: ") || !p.says(errInjected) && !p.says(errFull) || !slices.Contains(o.faults.Addrs, a) {
+			if p.whole || !strings.Contains(p.text, "cannot be removed: ") || !p.has(errInjected) && !p.has(errFull) || !slices.Contains(o.faults.Addrs, a) {
 				t.Fatalf("%s: %v", a, p.text)
 			}
 		}
@@ -120,14 +120,14 @@ func checkOutcome(t *rapid.T, o outcome, ps []problem.Problem, err error) {
 		}
 	}
 	if len(problems) > 0 {
-		t.Fatalf("these are named, and nobody's: %v", problems)
+		t.Fatalf("these are named, and belong to no frontend: %v", problems)
 	}
 }
 
-func (c complaint) says(err error) bool { return strings.Contains(c.text, err.Error()) }
+func (c complaint) has(err error) bool { return strings.Contains(c.text, err.Error()) }
 
-// says: a person who reads the Problem knows which object failed, and what is in force.
-func (o outcome) says(t *rapid.T, f datapath.Frontend, p complaint, cause string) {
+// explains: a person who reads the Problem knows which object failed, and what is in force.
+func (o outcome) explains(t *rapid.T, f datapath.Frontend, p complaint, cause string) {
 	verb, force := "cannot be added", "it does not answer"
 	if h, was := o.before[f.Addr]; was {
 		verb, force = "cannot be updated", fmt.Sprintf("its %d old backends stay in force", len(h.frontend.Backends))
@@ -146,8 +146,8 @@ func (o outcome) says(t *rapid.T, f datapath.Frontend, p complaint, cause string
 func (o outcome) justify(t *rapid.T, f datapath.Frontend, p complaint) {
 	faulty := slices.Contains(o.faults.Addrs, f.Addr)
 	switch {
-	case p.says(errInjected) && (!p.whole && faulty || p.whole && (o.faults.Zero > 0 || o.faults.Grace > 0)):
-	case !p.says(errFull):
+	case p.has(errInjected) && (!p.whole && faulty || p.whole && (o.faults.Zero > 0 || o.faults.Grace > 0)):
+	case !p.has(errFull):
 		t.Fatalf("no such fault was injected: %v", p.text)
 	case o.faults.Grace > 0 || faulty && o.faults.Full:
 	case strings.Contains(p.text, "map backends") && longestGap(o.after, o.sizes.MaxBackends) < len(f.Backends):

@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// TestRefusesUnserved: a port that nobody serves is refused at an address that is strait's, and left alone elsewhere,
+// TestRefusesUnserved: a port without a frontend is refused at an address that is strait's, and left alone elsewhere,
 // even next to a frontend.
 func TestRefusesUnserved(t *testing.T) {
 	if !inside(t) {

@@ -109,7 +109,7 @@ func TestLifecycle(t *testing.T) {
 	if got, err := ask(t, families[0], vip); err != nil || got != pod.String() {
 		t.Errorf("after Close: %q, %v", got, err)
 	}
-	// What a daemon leaves that dies while it makes pins, and what is somebody else's.
+	// What a daemon leaves that dies while it makes pins, and what is another program's.
 	if err := os.MkdirAll(cfg.Pins+newInfix+"123/links", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// TestOpenErrors: what is wrong with the machine is said in one line, with what to do; nothing is left.
+// TestOpenErrors: what is wrong with the machine is reported in one line, with what to do; nothing is left.
 func TestOpenErrors(t *testing.T) {
 	if !inside(t) {
 		return
@@ -184,7 +184,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// A process without capabilities is told which it needs.
+// The error of a process without capabilities names those that it needs.
 func TestOpenUnprivileged(t *testing.T) {
 	if !inside(t) {
 		return

@@ -28,7 +28,7 @@ type machine interface {
 	look(t *rapid.T, force map[l4.Addr]installed)
 }
 
-// property is a machine under test and what it was told.
+// property is a machine under test and what it should hold.
 type property struct {
 	m machine
 	w *watcher
@@ -230,7 +230,7 @@ func (o owners) own(t *rapid.T, kind, owner string, from, to uint32) {
 	}
 }
 
-// all: none of size numbers is in nobody's hand.
+// all: every one of size numbers has an owner.
 func (o owners) all(t *rapid.T, kind string, size uint32) {
 	for n := range size {
 		if o[n] == "" {

@@ -191,7 +191,7 @@ func testSticky(t *testing.T, l *LB, f family) {
 	}
 	reconcile(t, l, datapath.Frontend{Addr: vip, Backends: all(1, "")})
 	if got := ask(); got != next {
-		t.Errorf("moved from %s to %s though nobody left", next, got)
+		t.Errorf("moved from %s to %s though no backend left", next, got)
 	}
 	wantRecords(t, l, 1, 1) // for one socket and one frontend
 }

@@ -126,7 +126,7 @@ func testBackendSpeaksFirst(t *testing.T, r reversal) {
 		return addrPortOf(sa)
 	}
 	reconcile(t, r.l, datapath.Frontend{Addr: r.front.Addr, Backends: one(at(podFD))})
-	other := r.dialled(t, r.vip) // somebody has a record with that backend
+	other := r.dialled(t, r.vip) // another socket has a record with that backend
 	if err := podFD.send(at(peer)); err != nil {
 		t.Fatal(err)
 	}

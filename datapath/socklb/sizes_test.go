@@ -44,7 +44,7 @@ func TestDefaultSizes(t *testing.T) {
 	}
 }
 
-// Sizes that the machine has no memory for are said to be too large.
+// Sizes that the machine has no memory for are reported as too large.
 func TestLoadErrorOfSizes(t *testing.T) {
 	err := loadError(fmt.Errorf("map backends: map create: %w", unix.ENOMEM))
 	if !strings.Contains(err.Error(), "map backends: map create: cannot allocate memory; the kernel lacks the memory") {

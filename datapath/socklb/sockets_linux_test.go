@@ -138,7 +138,7 @@ func serve(t testing.TB, proto l4.Proto, at netip.AddrPort) netip.AddrPort {
 	return at
 }
 
-// echo answers everything that is said on at with its own address, again and again on one connection.
+// echo answers everything that arrives on at with its own address, again and again on one connection.
 func echo(t testing.TB, proto l4.Proto, at netip.AddrPort) netip.AddrPort {
 	t.Helper()
 	if proto == l4.UDP {

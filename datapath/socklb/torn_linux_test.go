@@ -18,7 +18,7 @@ import (
 // tornFrontends are few, so that a program often meets the one that changes just now.
 const tornFrontends = 16
 
-// tornFrontend has one to three backends that tell whose they are; version changes their number and weights.
+// tornFrontend has one to three backends that show whose they are; version changes their number and weights.
 func tornFrontend(n, version int) datapath.Frontend {
 	f := datapath.Frontend{Addr: l4.New(netip.AddrFrom4([4]byte{10, 200, 0, byte(n)}), 80, l4.UDP)}
 	for i := range 1 + (n+version)%3 {

@@ -55,7 +55,7 @@ func converse(t testing.TB, vips map[l4.Proto]map[string]netip.AddrPort) (all []
 	return all
 }
 
-// goesOn says something and checks who answers, and as whom.
+// goesOn sends something and checks who answers, and as whom.
 func (v conversation) goesOn(t testing.TB, when string) {
 	t.Helper()
 	send := v.c.write

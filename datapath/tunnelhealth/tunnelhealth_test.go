@@ -20,7 +20,7 @@ type lab struct {
 	asked time.Time
 }
 
-// way is what happens to packets to a peer and back, and what WireGuard says of it.
+// way is what happens to packets to a peer and back, and WireGuard's state of it.
 type way struct {
 	there, back bool
 	mute        bool // answers no echo requests
@@ -303,7 +303,7 @@ func TestNotScheduled(t *testing.T) {
 	for range 20 {
 		for _, d := range l.w.Due(l.now) {
 			l.id++
-			l.w.Sent(d, l.id, l.now) // and nobody reads the answer
+			l.w.Sent(d, l.id, l.now) // and no answer is read
 		}
 		l.now = l.now.Add(3 * time.Second)
 		if l.w.Judge(l.now); l.state(0) != Carrying {
@@ -321,7 +321,7 @@ func TestForgedAnswers(t *testing.T) {
 	l.pass(t, 10*time.Second, func() bool {
 		for id := range l.id + 3 {
 			l.w.Answered(addr(1), id, l.now) // from the other peer
-			l.w.Answered(addr(7), id, l.now) // from nobody
+			l.w.Answered(addr(7), id, l.now) // from no peer
 		}
 		l.w.Answered(addr(0), 1, l.now)     // an old one
 		l.w.Answered(addr(0), 1<<40, l.now) // an invented one

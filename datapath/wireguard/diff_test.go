@@ -47,8 +47,8 @@ func TestRewrite(t *testing.T) {
 		"the same":                                {have: addrA, want: addrA, last: addrA},
 		"roamed":                                  {have: addrB, want: addrA, last: addrA},
 		"roamed, long silent":                     {have: addrB, want: addrA, last: addrA, handshake: time.Hour},
-		"wanted anew":                             {have: addrA, want: addrB, last: addrA, rewrite: true},
-		"roamed, then wanted anew":                {have: addrC, want: addrB, last: addrA, rewrite: true},
+		"newly wanted":                            {have: addrA, want: addrB, last: addrA, rewrite: true},
+		"roamed, then newly wanted":               {have: addrC, want: addrB, last: addrA, rewrite: true},
 		"roamed to what is then wanted":           {have: addrB, want: addrB, last: addrA},
 		"nothing wanted":                          {have: addrB, want: none, last: addrA},
 		"nothing set in the device":               {have: none, want: addrA, last: addrA, rewrite: true},
@@ -125,7 +125,7 @@ func show(puts []put) string {
 	return strings.Join(parts, " ")
 }
 
-// What a plan never says is left out and named, whatever else it says.
+// What no plan contains is left out and named, whatever else is in the plan.
 func TestDiffGuards(t *testing.T) {
 	good := peer(1, addrA, "10.1.0.0/16")
 	for name, c := range map[string]struct {
@@ -203,7 +203,7 @@ func TestDiffProperty(t *testing.T) {
 	draw := func(t *rapid.T, label string) (ps []datapath.Peer) {
 		owners := map[byte][]netip.Prefix{}
 		for _, p := range pool {
-			k := rapid.ByteRange(0, 4).Draw(t, label) // 0: nobody's
+			k := rapid.ByteRange(0, 4).Draw(t, label) // 0: no node's
 			owners[k] = append(owners[k], p)
 		}
 		for k := byte(1); k <= 4; k++ {
@@ -247,7 +247,7 @@ func TestDiffProperty(t *testing.T) {
 }
 
 // A peer that roamed keeps its new underlay. One whose underlay another program set, or that does not answer
-// where it is thought to be, is looked for where its cluster says that it is.
+// where it is thought to be, is looked for at the address in its record.
 func TestMisled(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	look := func(s sight, after time.Duration, at netip.AddrPort, received, sent int64) (sight, bool) {

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// daemon opens the device, says "open", and waits to be killed.
+// daemon opens the device, prints "open", and waits to be killed.
 func daemon(device, keyFile, mode string) int {
 	d, err := wireguard.Open(context.Background(), wireguard.Config{
 		Device: device, Port: 51820, KeyFile: keyFile, Mode: wireguard.Kind(mode), TunnelCommand: []string{"/proc/self/exe", "tunnel"},

@@ -17,7 +17,7 @@ func (without) Claim(string) error                    { return nil }
 func (without) AddWireGuard(string) error             { return unix.EOPNOTSUPP }
 func (without) SetUp(string, int, netip.Prefix) error { return errors.New("there is no device") }
 
-// Who wanted the kernel's is told so, and does not get another device in silence.
+// A setting for the kernel's ends in an error, and not silently in another device.
 func TestKernelHasNone(t *testing.T) {
 	_, err := Open(t.Context(), Config{Device: "strait-none", Mode: Kernel, KeyFile: filepath.Join(t.TempDir(), "key")}, without{})
 	if !errors.Is(err, errors.ErrUnsupported) {

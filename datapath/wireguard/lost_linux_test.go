@@ -114,10 +114,10 @@ func testForeignDevice(t *testing.T, mode wireguard.Kind) {
 		must(t, a.Do(func() error {
 			_, err := a.dev.Reconcile(want, true)
 			if err == nil || !strings.Contains(err.Error(), `device `+a.cfg.Device+` is of kind "bridge"`) || !strings.Contains(err.Error(), "ip link delete") {
-				t.Errorf("Reconcile says %v", err)
+				t.Errorf("Reconcile: %v", err)
 			}
 			if _, err := a.router.Reconcile(routes, true); err == nil || !strings.Contains(err.Error(), "bridge") {
-				t.Errorf("the router says %v", err)
+				t.Errorf("the router: %v", err)
 			}
 			l, err := netlink.LinkByName(a.cfg.Device)
 			if err != nil {
@@ -135,7 +135,7 @@ func testForeignDevice(t *testing.T, mode wireguard.Kind) {
 	}
 }
 
-// TestRenamedWithoutDaemon: nobody remembers the device that was renamed, and its process still serves it.
+// TestRenamedWithoutDaemon: no process knows the device that was renamed, and its process still serves it.
 func TestRenamedWithoutDaemon(t *testing.T) {
 	testutil.NeedTun(t)
 	a, b := pair(t, wireguard.Userspace)

@@ -36,9 +36,9 @@ func testKilledDaemon(t *testing.T, mode wireguard.Kind) {
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, a.Do(cmd.Start))
-	said, _ := bufio.NewReader(out).ReadString('\n')
-	if said != "open\n" {
-		t.Fatalf("the daemon says %q", said)
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	if line != "open\n" {
+		t.Fatalf("the daemon printed %q", line)
 	}
 	a.open(t, b) // from here, as the daemon would: a second client is as good
 	c := a.connect(t, b.pod)
@@ -203,7 +203,7 @@ func stopped(pid int) error {
 	return err
 }
 
-// TestStaleSockets: the socket files of killed processes, our own and another's, hurt nobody.
+// TestStaleSockets: the socket files of killed processes, our own and another's, do no harm.
 func TestStaleSockets(t *testing.T) {
 	nodes := newNodes(t, 1, wireguard.Userspace)
 	a := nodes[0]
@@ -220,7 +220,7 @@ func TestStaleSockets(t *testing.T) {
 		t.Error("not alive")
 	}
 
-	// A socket that somebody deletes comes back, served by the same process.
+	// A socket that another process deletes comes back, served by the same process.
 	pid := a.pid(t)
 	must(t, os.Remove(a.socket()))
 	testutil.Eventually(t, 5*time.Second, func() error {
@@ -294,7 +294,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestExternalTunnel: a process that somebody else starts is waited for, adopted, and neither started nor ended with
+// TestExternalTunnel: a process that another program starts is waited for, adopted, and neither started nor ended with
 // the device; when it is replaced, the connections through the tunnel go on.
 func TestExternalTunnel(t *testing.T) {
 	nodes := newNodes(t, 2, wireguard.Userspace)

@@ -113,7 +113,7 @@ func testFullSizePackets(t *testing.T, mode wireguard.Kind) {
 	}
 }
 
-// TestReopenAdopts: a daemon that ends and comes back finds the same process, and nobody notices.
+// TestReopenAdopts: a daemon that ends and comes back finds the same process, and no connection breaks.
 func TestReopenAdopts(t *testing.T) { eachMode(t, testReopenAdopts) }
 
 func testReopenAdopts(t *testing.T, mode wireguard.Kind) {
@@ -142,7 +142,7 @@ func testReopenAdopts(t *testing.T, mode wireguard.Kind) {
 	}
 }
 
-// TestRoaming: an underlay that the peer changed by roaming stays; one that is wanted anew is set.
+// TestRoaming: an underlay that the peer changed by roaming stays; one that is newly wanted is set.
 func TestRoaming(t *testing.T) { eachMode(t, testRoaming) }
 
 func testRoaming(t *testing.T, mode wireguard.Kind) {
@@ -156,7 +156,7 @@ func testRoaming(t *testing.T, mode wireguard.Kind) {
 	if got := underlay(); got != b.underlay {
 		t.Fatalf("underlay %v, want %v", got, b.underlay)
 	}
-	// b moves to another address, and says so by nothing but a packet.
+	// b moves to another address, and announces that by nothing but a packet.
 	roamed := netip.MustParseAddrPort("192.168.7.77:51820")
 	must(t, b.Do(func() error {
 		l, err := netlink.LinkByName("eth0")

@@ -198,7 +198,7 @@ func TestLab(t *testing.T) {
 		eventually(t, l, "us-west-1", "172.31.2.1:80", "172.31.2.1:")
 	})
 	t.Run("a node dies and comes back", func(t *testing.T) { reboot(t, l) })
-	t.Run("processes have the node's names, and nobody else has", func(t *testing.T) {
+	t.Run("processes have the node's names, and no others have", func(t *testing.T) {
 		got, err := in(t, l, "us-east-1/client", "cat", "/etc/resolv.conf")
 		if want := "nameserver 10.1.1.1\nnameserver 10.1.2.1\n"; err != nil || !strings.HasPrefix(got, want) {
 			t.Errorf("resolv.conf in the pod: %q, %v; want %q", got, err, want)
@@ -217,7 +217,7 @@ func TestLab(t *testing.T) {
 }
 
 // noRoute proves that only a tunnel can carry pods' packets between clusters: a call from the node is
-// told so at once, one from a pod gets nothing back, and no router has a route.
+// refused at once, one from a pod gets nothing back, and no router has a route.
 func noRoute(t *testing.T, l *Lab) {
 	if got, err := in(t, l, "us-east-1", os.Args[0], "call", "10.2.1.10:80"); err == nil || !strings.Contains(got, "network is unreachable") {
 		t.Errorf("call from a node to a pod of another cluster: %q, %v; want network is unreachable", got, err)
@@ -310,7 +310,7 @@ func TestOneLabAtATime(t *testing.T) {
 	}
 }
 
-// A builder that is told to stop leaves nothing.
+// A builder that is stopped leaves nothing.
 func TestBuildInterrupted(t *testing.T) {
 	testutil.NeedRoot(t)
 	if names := leftovers(); len(names) > 0 {

@@ -70,7 +70,7 @@ func serve(t *testing.T, addr string) traffic.Hello {
 
 func TestDo(t *testing.T) {
 	h := serve(t, "127.0.83.1")
-	mute, err := net.Listen("tcp", "127.0.83.2:0") // accepts, says nothing
+	mute, err := net.Listen("tcp", "127.0.83.2:0") // accepts, sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}

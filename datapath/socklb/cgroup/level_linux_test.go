@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestOwnLevels: what the kernel says of this process' cgroups is what the whole tree shows, and is enough to find
+// TestOwnLevels: what the kernel shows of this process' cgroups is what the whole tree shows, and is enough to find
 // the depth of others.
 func TestOwnLevels(t *testing.T) {
 	if !testutil.Inside(t, 0) {
