@@ -226,7 +226,7 @@ func dropped(t *testing.T, node *testutil.Namespace) (sum uint64) {
 	must(t, node.Do(func() error {
 		var c nftables.Conn
 		table := &nftables.Table{Name: "strait", Family: nftables.TableFamilyINet}
-		for _, chain := range []string{"guardinput", "guardforward"} {
+		for _, chain := range []string{"filterinput", "filterforward"} {
 			rules, err := c.GetRules(table, &nftables.Chain{Name: chain, Table: table})
 			if err != nil {
 				return err

@@ -181,7 +181,7 @@ func TestWatchAndRestore(t *testing.T) {
 			must(t, c.DelRule(rules[0]))
 		},
 		"the filter": func() {
-			rules, err := c.GetRules(strait, &nftables.Chain{Name: "guardinput", Table: strait})
+			rules, err := c.GetRules(strait, &nftables.Chain{Name: "filterinput", Table: strait})
 			must(t, err)
 			must(t, c.DelRule(rules[len(rules)-1]))
 		},

@@ -14,8 +14,8 @@ import (
 
 const tableName = "strait"
 
-// The chains that drop packets of other clusters. Their names in the kernel are in docs/ports.md.
-const filterInput, filterForward = "guardinput", "guardforward"
+// The chains that drop packets of other clusters. docs/ports.md names them.
+const filterInput, filterForward = "filterinput", "filterforward"
 
 // maxElements is how many elements are put into one message: an attribute is limited to 64 KiB, and
 // an IPv6 element takes up to 36 bytes.

@@ -28,7 +28,7 @@ var modules = []string{
 	"tcp_diag", "udp_diag", // destroy sockets by netlink
 	"sch_ingress", "cls_bpf", "sch_netem", // traffic control
 	"ip_vs", "ip_vs_rr", // kube-proxy's IPVS mode, in the benchmark
-	"nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_ct", "nft_counter", // masquerade, guard
+	"nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_ct", "nft_counter", // masquerade, filter
 }
 
 // machine is one VM.
