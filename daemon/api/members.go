@@ -35,7 +35,7 @@ type Member struct {
 	Accepts []string `json:"accepts,omitempty"`
 	// Keys are fingerprints: of a cluster's pinned roots, or of the key with which a node signs.
 	Keys []string `json:"keys,omitempty"`
-	// Signed is true if the record that is held came with a signature, whether or not it counts.
+	// Signed is true if the stored record has a signature, whether or not it counts.
 	Signed bool `json:"signed,omitempty"`
 	// Root is the fingerprint of the root that signed the statement about a node, or the record of a
 	// cluster. It is empty for the record of its own cluster on the node that leads.

@@ -15,9 +15,9 @@ func TestSilentClients(t *testing.T) {
 	addr := testutil.FreePort(t)
 	s := run(t, Config{Listen: []netip.AddrPort{addr}}, testTable)
 	eventually(t, "two listeners", func() bool { return s.listeners() == 2 })
-	var held []net.Conn
+	var open []net.Conn
 	defer func() {
-		for _, c := range held {
+		for _, c := range open {
 			c.Close()
 		}
 	}()
@@ -27,16 +27,16 @@ func TestSilentClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held = append(held, c)
+		open = append(open, c)
 	}
 	if got := show(exchangeWith(t, "tcp", addr, ask("serve.default.svc.clusterset.local.", "A"))); got != "10.255.0.1" {
 		t.Errorf("got %q", got)
 	}
 	// The first ones had to go.
-	if err := held[0].SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := open[0].SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := held[0].Read(make([]byte, 1)); err == nil {
+	if _, err := open[0].Read(make([]byte, 1)); err == nil {
 		t.Error("the oldest silent connection got something")
 	} else if e, ok := err.(net.Error); ok && e.Timeout() {
 		t.Error("the oldest silent connection is still open")
