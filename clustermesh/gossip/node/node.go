@@ -171,6 +171,9 @@ func (n *Node) Fresh() bool {
 	return !n.areKnown() && n.seeds.Waiting() == ""
 }
 
+// Record returns the record of one origin, without a copy of the others as State has it.
+func (n *Node) Record(o clustermesh.Origin) (clustermesh.Record, bool) { return n.replica.Record(o) }
+
 // Entries returns all records, for a file.
 func (n *Node) Entries() []replica.Entry { return n.replica.Entries() }
 
