@@ -2,7 +2,6 @@ package node
 
 import (
 	"errors"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -42,18 +41,27 @@ func (n *Node) Targets(seeds []member.Target, now time.Time) (out []member.Targe
 			live = append(live, at)
 		}
 	}
-	lost := map[clustermesh.ClusterName][]netip.AddrPort{}
-	for o, rec := range n.records.Records() {
-		if alive[o] || rec.Content.Node == nil {
-			continue
+	records := n.records.Records()
+	var lost []clustermesh.Origin // sorted, so that only Config.Random decides who is tried
+	for o, rec := range records {
+		if !alive[o] && rec.Content.Node != nil {
+			lost = append(lost, o)
 		}
+	}
+	slices.SortFunc(lost, clustermesh.Origin.Compare)
+	var lists [][]netip.AddrPort // one for each cluster
+	for i, o := range lost {
+		if i == 0 || o.Cluster != lost[i-1].Cluster {
+			lists = append(lists, nil)
+		}
+		list, rec := &lists[len(lists)-1], records[o]
 		for _, a := range observe.ProbeAddrs(rec, n.contacts.Addr(o)) {
 			if a.Addr() != rec.Content.Node.Inside {
-				lost[o.Cluster] = append(lost[o.Cluster], a)
+				*list = append(*list, a)
 			}
 		}
 	}
-	return n.seeds.Targets(seeds, slices.Collect(maps.Values(lost)), live, n.cfg.Random)
+	return n.seeds.Targets(seeds, lists, live, n.cfg.Random)
 }
 
 // Tried takes the result of asking a target who it is.
