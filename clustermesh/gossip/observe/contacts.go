@@ -9,6 +9,7 @@
 package observe
 
 import (
+	"cmp"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
@@ -118,7 +119,8 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) {
 
 // Unmet returns the members to ask now who they are: those that have not proven that they are there,
 // and those that say nothing while their machine answers. They are marked as being asked, until Asked
-// is called for each. Most members prove that they are there by a stream before it comes to that.
+// is called for each. Those that wait longest come first. Most members prove that they are there by a stream
+// before it comes to that.
 func (c *Contacts) Unmet(now time.Time) (out []clustermesh.Origin) {
 	asking := 0
 	for _, n := range c.nodes {
@@ -127,13 +129,23 @@ func (c *Contacts) Unmet(now time.Time) (out []clustermesh.Origin) {
 		}
 	}
 	for o, n := range c.nodes {
-		if o != c.self && n.unmet(now) && asking < maxAsking {
-			asking++
-			n.asking = true
+		if o != c.self && n.unmet(now) {
 			out = append(out, o)
 		}
 	}
+	c.sort(out, func(n *contact) time.Time { return n.ask })
+	out = out[:max(0, min(len(out), maxAsking-asking))] // the others stay unmet
+	for _, o := range out {
+		c.nodes[o].asking = true
+	}
 	return out
+}
+
+// sort sorts nodes by a time, and then by name.
+func (c *Contacts) sort(os []clustermesh.Origin, by func(*contact) time.Time) {
+	slices.SortFunc(os, func(a, b clustermesh.Origin) int {
+		return cmp.Or(by(c.nodes[a]).Compare(by(c.nodes[b])), a.Compare(b))
+	})
 }
 
 // Asked notes that a member was asked who it is. If it answered, Met was called.
@@ -154,7 +166,7 @@ func (c *Contacts) Contact(o clustermesh.Origin) clustermesh.Contact { return c.
 
 // Due returns which of the known nodes to probe now, and marks them as being probed, until Probed
 // is called for each. Nodes of our own cluster come first, because our cluster decides whether they
-// are dead. How many addresses that are in a second is bounded.
+// are dead, and then those that wait longest. How many addresses that are in a second is bounded.
 func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 	room := maxProbing
 	for _, n := range c.nodes {
@@ -172,6 +184,9 @@ func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 			far = append(far, o)
 		}
 	}
+	since := func(n *contact) time.Time { return n.due }
+	c.sort(near, since)
+	c.sort(far, since)
 	due := append(near, far...)
 	due = due[:max(0, min(len(due), room))] // the others stay due
 	for i, o := range due {

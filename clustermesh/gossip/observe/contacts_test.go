@@ -269,3 +269,25 @@ func TestOneSided(t *testing.T) {
 	w.Leave(member.ID{Origin: o, Boot: 6}, w.now)
 	want("gone", false)
 }
+
+// TestLongestWaitComesFirst: there is more to ask and to probe than at once. Nodes come in the order in which they
+// became due, and then by name, so that each has its turn, and the same events lead to the same questions.
+func TestLongestWaitComesFirst(t *testing.T) {
+	const most = maxAsking + maxProbing
+	known := map[clustermesh.Origin]clustermesh.Record{}
+	c, now := NewContacts(node("a", "n1")), time.Unix(1000, 0)
+	var want []clustermesh.Origin
+	for i := range most + 10 {
+		o := node("b", fmt.Sprintf("n%03d", most+10-i)) // in the order of names, the last comes first
+		known[o] = clustermesh.Record{Origin: o}
+		c.Join(member.ID{Origin: o, Boot: 7}, where, now.Add(time.Duration(i)*time.Millisecond))
+		want = append(want, o)
+	}
+	later := now.Add(time.Minute)
+	if got := c.Unmet(later); !reflect.DeepEqual(got, want[:maxAsking]) {
+		t.Errorf("asked: %v", got)
+	}
+	if got := c.Due(known, later); !reflect.DeepEqual(got, want[:maxProbing]) {
+		t.Errorf("probed: %v", got)
+	}
+}
