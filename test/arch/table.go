@@ -170,6 +170,10 @@ var Table = []Package{
 	{Path: "install/image/sbom", Imports: []string{"install/image/oci"}},
 
 	{Path: "test/arch"},
+	// Runs many nodes of gossip, as straitd does, in virtual time. Pure, so that nothing in it waits.
+	{Path: "test/sim", Pure: true, Imports: []string{
+		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/node", "clustermesh/gossip/observe",
+	}},
 	// It goes the way of what attackers say, from objects and records to plans and writes.
 	{Path: "test/hostile", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip/member", "clustermesh/mcs", "clustermesh/record", "clustermesh/replica", "clustermesh/written", "daemon/plan", "datapath",

@@ -70,34 +70,3 @@ func TestBehind(t *testing.T) {
 		}
 	}
 }
-
-// TestClockCorrected: a daemon started, and was elected, while its clock was ahead. Now the clock is right,
-// and what it writes of itself and of its cluster is believed, without a restart.
-func TestClockCorrected(t *testing.T) {
-	west, east := origin("west", "n1"), origin("east", "n1")
-	w := newNetwork(t, nil, west)
-	n := w.start(east, nil, func() (bool, uint64) { return true, uint64(at.Add(year).UnixMilli()) }, at.Add(year))
-	n.Publish(placed(east, 1, "7"), w.now)
-	believed := func() clustermesh.Record { return w.nodes[west].State().Records[origin("east", "")] }
-	for range 10 {
-		n.PublishCluster(clustermesh.Content{Nodes: []clustermesh.NodeName{"n1"}}, w.now)
-		w.run(time.Second)
-	}
-	if es := w.nodes[west].State().Records[east].Content.Endpoints; len(es) != 1 || es[0].Pod != "7" {
-		t.Errorf("what the node writes is not believed: %v; %v", es, w.nodes[west].Problems(w.now))
-	}
-	if len(believed().Content.Nodes) != 1 {
-		t.Error("what its cluster writes is not believed")
-	}
-	if !hasProblem(n, w.now, "node east/n1", "clock was 8760h", "other nodes believe this one again within seconds") {
-		t.Errorf("no Problem says so: %v", n.Problems(w.now))
-	}
-	if c := w.nodes[west].State().Contacts[east]; c != clustermesh.Alive {
-		t.Errorf("contact %s", c)
-	}
-	stamp := believed().Stamp
-	w.run(10 * time.Second)
-	if now := believed().Stamp; now != stamp {
-		t.Errorf("the cluster's record is stamped again and again: %s, %s", stamp, now)
-	}
-}

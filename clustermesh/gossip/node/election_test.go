@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/replica"
 )
@@ -63,51 +62,4 @@ func TestElect(t *testing.T) {
 			t.Errorf("%s: it leads although it has ended", name)
 		}
 	}
-}
-
-// TestOutsideLeader: the leader is not the lowest name but the one that Config.Lead names; one that loses the lead
-// withdraws nothing.
-func TestOutsideLeader(t *testing.T) {
-	first, second := origin("a", "n1"), origin("a", "n2")
-	var is bool
-	var since uint64
-	w := newNetwork(t, nil)
-	w.start(first, nil, func() (bool, uint64) { return false, 0 }, w.now)
-	n := w.start(second, nil, func() (bool, uint64) { return is, since }, w.now)
-	w.nodes[first].Publish(placed(first, 0, "1"), w.now)
-	n.Publish(placed(second, 1, "2"), w.now)
-	w.run(10 * time.Second)
-	if w.nodes[first].Leader() || n.Leader() {
-		t.Fatal("a node leads that Config.Lead does not name")
-	}
-	lead := func(leads bool, epoch uint64) {
-		t.Helper()
-		is, since = leads, epoch
-		if w.run(time.Second); n.Leader() != leads {
-			t.Errorf("it leads: %v", n.Leader())
-		}
-	}
-	publish := func(name, want string, epoch uint64) {
-		t.Helper()
-		n.PublishCluster(clustermesh.Content{Exports: []clustermesh.Export{{
-			Service: clustermesh.ServiceName{Namespace: "default", Name: name},
-			Type:    clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{{Port: 80, Proto: 6}},
-		}}}, w.now)
-		w.run(5 * time.Second)
-		r := w.nodes[first].State().Records[origin("a", "")]
-		got := ""
-		if len(r.Content.Exports) == 1 {
-			got = r.Content.Exports[0].Service.Name
-		}
-		if got != want || r.Stamp.Epoch != epoch {
-			t.Errorf("after %s, the record has %q, in epoch %d; want %q, %d", name, got, r.Stamp.Epoch, want, epoch)
-		}
-	}
-	publish("too-early", "", 0)
-	lead(true, 1000)
-	publish("x", "x", 1000)
-	lead(false, 1000)
-	publish("too-late", "x", 1000)
-	lead(true, 2000)
-	publish("y", "y", 2000)
 }

@@ -1,0 +1,116 @@
+package sim
+
+import "time"
+
+// faults are what can happen, each with its weight.
+var faults = []struct {
+	weight int
+	happen func(w *Network, m *Machine)
+}{
+	{6, func(_ *Network, m *Machine) {
+		if m.Runs() {
+			m.Publish()
+		}
+	}},
+	{3, func(w *Network, m *Machine) { w.restart(m, m.Stop) }},
+	{2, func(w *Network, m *Machine) { w.restart(m, m.TurnOff) }},
+	{1, func(w *Network, m *Machine) {
+		w.restart(m, func() {
+			m.TurnOff()
+			m.Forget()
+		})
+	}},
+	{2, func(w *Network, m *Machine) { w.isolate(m) }},
+	{2, func(w *Network, _ *Machine) { w.split() }},
+	{2, func(w *Network, m *Machine) { w.Cut(m, w.any()) }},
+	{2, func(w *Network, m *Machine) { w.breakStreams(m) }},
+	{2, func(w *Network, _ *Machine) { w.Heal() }},
+	{1, func(w *Network, _ *Machine) { w.Loss = w.rng.Float64() * 0.3 }},
+}
+
+// Misfortune has something go wrong now, at random.
+func (w *Network) Misfortune() {
+	sum := 0
+	for _, f := range faults {
+		sum += f.weight
+	}
+	draw := w.rng.IntN(sum)
+	for _, f := range faults {
+		if draw -= f.weight; draw < 0 {
+			f.happen(w, w.any())
+			return
+		}
+	}
+}
+
+// Recover ends all faults.
+func (w *Network) Recover() {
+	w.Heal()
+	w.Loss = w.cfg.Loss
+	for _, m := range w.Machines {
+		w.start(m)
+	}
+}
+
+// start starts a machine with two others as seeds, of which one is the first of all: otherwise the clusterset
+// could start as two that do not know of each other.
+func (w *Network) start(m *Machine) { m.Start(w.Machines[0], w.any()) }
+
+func (w *Network) any() *Machine { return w.Machines[w.rng.IntN(len(w.Machines))] }
+
+// restart ends a daemon, and starts it again after a while.
+func (w *Network) restart(m *Machine, end func()) {
+	end()
+	w.Later(w.Draw(15*time.Second), func() { w.start(m) })
+}
+
+// isolate cuts a machine off, both ways.
+func (w *Network) isolate(m *Machine) {
+	for _, p := range w.Machines {
+		if p != m {
+			w.Cut(m, p)
+			w.Cut(p, m)
+		}
+	}
+}
+
+// split cuts the machines into two sides, at random or between clusters, both ways or one.
+func (w *Network) split() {
+	both, clusters := w.rng.IntN(3) > 0, w.rng.IntN(2) > 0
+	side := map[int]bool{}
+	for i, m := range w.Machines {
+		if clusters {
+			i = m.cluster
+		}
+		if _, drawn := side[i]; !drawn {
+			side[i] = w.rng.IntN(2) > 0
+		}
+	}
+	of := func(i int, m *Machine) bool {
+		if clusters {
+			return side[m.cluster]
+		}
+		return side[i]
+	}
+	for i, a := range w.Machines {
+		for j, b := range w.Machines {
+			if !of(i, a) && of(j, b) {
+				w.Cut(a, b)
+				if both {
+					w.Cut(b, a)
+				}
+			}
+		}
+	}
+}
+
+// breakStreams breaks all connections of a machine: what is on its way is lost.
+func (w *Network) breakStreams(m *Machine) {
+	if !m.Runs() {
+		return
+	}
+	for _, c := range m.conns() {
+		c.broke()
+		c.close()
+	}
+}

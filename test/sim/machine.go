@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/node"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/trust"
+)
+
+const (
+	// beat is how often a node looks at what is due, and savePause how long a change waits to be saved, as
+	// in package gossip.
+	beat      = 200 * time.Millisecond
+	savePause = time.Second
+)
+
+// Machine is a machine, and the daemon on it.
+type Machine struct {
+	// Self is the machine's node.
+	Self clustermesh.Origin
+	// Published is how often the machine has published its record.
+	Published int
+
+	net             *Network
+	cluster, number int
+	addr            netip.AddrPort
+	key             *authority.PrivateKey
+	public          authority.PublicKey // of key; to derive it takes time
+	skew            time.Duration       // of its clock
+	ahead           time.Duration       // of its clock besides, only while the daemon starts
+	lead            func() (is bool, since uint64)
+	leads           func() clustermesh.Content // what the machine publishes of its cluster as the leader
+	node            *node.Node                 // nil while there is no daemon
+	off             bool                       // the machine itself is off
+	life            int                        // counts the starts and ends of the daemon
+	saved           node.Saved
+	saving, beating bool
+	// busy is when the daemon has handled what came, and free when the link has sent what left.
+	busy, free time.Duration
+	streams    map[clustermesh.Origin]*stream
+	open       map[*conn]bool // connections of others
+	pool       pool
+}
+
+func newMachine(w *Network, c, n int) *Machine {
+	m := &Machine{
+		Self: clustermesh.Origin{Cluster: clusterName(c), Node: nodeName(n)},
+		net:  w, cluster: c, number: n, off: true,
+	}
+	i := c*w.cfg.Nodes + n
+	m.key = key(fmt.Sprintf("%05d %05d node", c, n))
+	if w.cfg.Pinned {
+		m.public = m.key.Public()
+	}
+	m.leads = m.clusterContent
+	m.addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{172, 16 + byte(i>>16), byte(i >> 8), byte(i)}), gossipPort)
+	if s := w.cfg.Skew; s > 0 {
+		m.skew = w.Draw(2*s) - s
+	}
+	return m
+}
+
+// Start starts the machine's daemon. Seeds are the machines that it looks for first.
+func (m *Machine) Start(seeds ...*Machine) {
+	if m.node != nil {
+		return
+	}
+	m.off = false
+	m.life++
+	m.saving, m.beating, m.busy = false, false, m.net.now
+	m.streams, m.open, m.pool = map[clustermesh.Origin]*stream{}, map[*conn]bool{}, newPool()
+	cfg := node.Config{
+		Self: m.Self, Bind: m.addr, Advertise: m.addr, Topology: m.net.cfg.Topology,
+		Owners: member.NewClusters(m.Self.Cluster, "", nil, m.clock()), Room: member.NewRoom(authority.DefaultQuota.Nodes),
+		Lead:   m.lead,
+		Random: rand.New(rand.NewPCG(m.net.rng.Uint64(), m.net.rng.Uint64())),
+	}
+	for _, s := range seeds {
+		cfg.Seeds = append(cfg.Seeds, s.addr.String())
+	}
+	if m.net.cfg.Pinned {
+		cfg.Proves = true
+		cfg.Authority = &trust.Config{Node: *m.key, Pins: m.net.pins}
+		if m.number < rooted {
+			cfg.Authority.Root = root(m.cluster)
+		}
+		cfg.Owners.SetPinned(true)
+	}
+	m.measured(func() { m.node = node.New(cfg, m.saved, m.clock().Add(m.ahead)) })
+	m.do(func(n *node.Node, now time.Time) { n.SetRunning(true, now) })
+	m.Publish()
+	m.beats()
+	m.gossips()
+	m.search()
+	if m.net.cfg.Pinned {
+		m.after(m.pause(firstAsk), func() { m.keepStated(firstAsk) })
+	}
+}
+
+// Stop ends the daemon. The machine stays, and answers that nothing listens.
+func (m *Machine) Stop() {
+	if m.node == nil {
+		return
+	}
+	m.life++
+	m.node = nil
+	for _, c := range m.conns() {
+		c.end(m)
+	}
+}
+
+// TurnOff ends the machine: it answers nothing. What was saved is there when it is started again.
+func (m *Machine) TurnOff() {
+	m.off = true
+	m.Stop()
+}
+
+// Forget loses what the daemon has saved.
+func (m *Machine) Forget() { m.saved = node.Saved{} }
+
+// Runs reports whether the daemon runs.
+func (m *Machine) Runs() bool { return m.node != nil }
+
+// Node returns the daemon's part in gossip; nil while it does not run.
+func (m *Machine) Node() *node.Node { return m.node }
+
+// Publish publishes another version of the node's record.
+func (m *Machine) Publish() {
+	m.Published++
+	m.do(func(n *node.Node, now time.Time) { n.Publish(m.content(m.Published), now) })
+}
+
+// clock is what the machine's clock shows.
+func (m *Machine) clock() time.Time { return start.Add(m.net.now + m.skew) }
+
+// pause returns d, randomly varied by ±50 %.
+func (m *Machine) pause(d time.Duration) time.Duration { return d/2 + m.net.Draw(d) }
+
+// after does something after a time, unless this life of the daemon has ended by then.
+func (m *Machine) after(d time.Duration, do func()) {
+	life := m.life
+	m.net.Later(d, func() {
+		if m.life == life {
+			do()
+		}
+	})
+}
+
+func (m *Machine) measured(work func()) {
+	if m.net.cfg.Measure == nil {
+		work()
+		return
+	}
+	m.net.cfg.Measure(work)
+}
+
+// do has the node handle an event, and carries out what it decides.
+func (m *Machine) do(event func(n *node.Node, now time.Time)) {
+	var a node.Actions
+	m.measured(func() {
+		event(m.node, m.clock())
+		a = m.node.Take()
+	})
+	if a.Regrouped {
+		m.follow(a.Neighbours)
+	}
+	m.send(a.Send)
+	if a.Distances != nil {
+		m.saved.Distances = a.Distances
+	}
+	if a.Statement != nil {
+		m.saved.Statement = a.Statement
+	}
+	if a.Dirty {
+		m.net.note(m)
+		if !m.saving {
+			m.saving = true
+			m.after(savePause, m.save)
+		}
+	}
+	if a.Changed && m.node.Leader() {
+		m.do(func(n *node.Node, now time.Time) { n.PublishCluster(m.leads(), now) })
+	}
+	if a.Beat && !m.beating {
+		m.beating = true
+		m.after(0, m.beat)
+	}
+}
+
+func (m *Machine) save() {
+	m.saving = false
+	m.saved.Records = m.node.Entries()
+}
+
+// beats has the node look at what is due, again and again.
+func (m *Machine) beats() {
+	m.beat()
+	m.after(beat, m.beats)
+}
+
+func (m *Machine) beat() {
+	m.beating = false
+	events := m.pool.events
+	m.pool.events = nil
+	m.do(func(n *node.Node, now time.Time) { n.Beat(events, nil, now) })
+	m.askUnmet()
+	m.probe()
+}
+
+// send gives messages to the streams. Messages to several peers are encoded once.
+func (m *Machine) send(all []replica.Envelope) {
+	var last replica.Message
+	var f frame
+	for _, e := range all {
+		if e.Message != last {
+			last = e.Message
+			bytes, err := replica.Encode(e.Message)
+			if err != nil {
+				panic(err)
+			}
+			f = frame{bytes: bytes, kind: e.Message.Kind()}
+		}
+		if s := m.streams[e.To]; s != nil {
+			s.send(f)
+		}
+	}
+}

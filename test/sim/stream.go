@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/node"
+	"strait.io/strait/clustermesh/replica"
+)
+
+// Timing of streams, as in package stream.
+const (
+	dialTimeout  = 2 * time.Second
+	heartbeat    = 500 * time.Millisecond
+	readTimeout  = 10 * time.Second
+	userTimeout  = 4 * time.Second
+	doubtedFor   = 5 * time.Second
+	firstBackoff = 100 * time.Millisecond
+	lastBackoff  = 5 * time.Second
+)
+
+// stream is a machine's stream to a neighbour. Messages wait while there is no connection.
+type stream struct {
+	from    *Machine
+	to      clustermesh.Origin
+	waiting []frame
+	conn    *conn
+	backoff time.Duration
+	began   time.Duration // of the last connection
+	again   bool          // there was a connection before
+	closed  bool
+}
+
+type frame struct {
+	bytes []byte // empty in a heartbeat
+	kind  replica.Kind
+	at    time.Duration // when it arrives
+}
+
+// follow keeps streams to these neighbours.
+func (m *Machine) follow(neighbours []clustermesh.Origin) {
+	wanted := map[clustermesh.Origin]bool{}
+	for _, o := range neighbours {
+		wanted[o] = true
+		if m.streams[o] == nil {
+			s := &stream{from: m, to: o, backoff: firstBackoff}
+			m.streams[o] = s
+			m.after(0, s.dial)
+		}
+	}
+	for _, o := range m.neighbours() {
+		if s := m.streams[o]; !wanted[o] {
+			s.closed = true
+			delete(m.streams, o)
+			if s.conn != nil {
+				s.conn.end(m)
+			}
+		}
+	}
+}
+
+// neighbours are those to which there is a stream, in order.
+func (m *Machine) neighbours() []clustermesh.Origin {
+	out := make([]clustermesh.Origin, 0, len(m.streams))
+	for o := range m.streams {
+		out = append(out, o)
+	}
+	slices.SortFunc(out, clustermesh.Origin.Compare)
+	return out
+}
+
+// conns are the connections of the machine's streams and those of others to it, in order.
+func (m *Machine) conns() (out []*conn) {
+	for _, o := range m.neighbours() {
+		if c := m.streams[o].conn; c != nil {
+			out = append(out, c)
+		}
+	}
+	others := make([]*conn, 0, len(m.open))
+	for c := range m.open {
+		others = append(others, c)
+	}
+	slices.SortFunc(others, func(a, b *conn) int {
+		if d := a.stream.from.Self.Compare(b.stream.from.Self); d != 0 {
+			return d
+		}
+		return int(a.began - b.began)
+	})
+	return append(out, others...)
+}
+
+// dial opens the stream, and tries again until it is open.
+func (s *stream) dial() {
+	if s.closed {
+		return
+	}
+	m := s.from
+	at := m.node.Addr(s.to, m.clock())
+	m.connect(at, func(a answer) {
+		if s.closed {
+			return
+		}
+		if a.err == nil && a.peer.Origin != s.to {
+			a.err = errOther
+		}
+		if a.err != nil || !a.believed {
+			m.do(func(n *node.Node, now time.Time) { n.Missed(s.to, at, now) })
+		}
+		if a.err != nil {
+			s.retry()
+			return
+		}
+		s.opened(a)
+	})
+}
+
+func (s *stream) retry() {
+	if s.closed {
+		return
+	}
+	if s.began > 0 && s.from.net.now-s.began > lastBackoff {
+		s.backoff = firstBackoff
+	}
+	s.began = 0
+	s.from.after(s.from.pause(s.backoff), s.dial)
+	s.backoff = min(2*s.backoff, lastBackoff)
+}
+
+// opened sends what waits, and heartbeats.
+func (s *stream) opened(a answer) {
+	m := s.from
+	s.began = m.net.now
+	c := newConn(s, a.machine, a.session)
+	s.conn = c
+	if s.again {
+		m.do(func(n *node.Node, now time.Time) { n.Renewed(s.to, now) })
+	}
+	s.again = true
+	waiting := s.waiting
+	s.waiting = nil
+	for _, f := range waiting {
+		c.send(f)
+	}
+	c.beats()
+	if !a.believed {
+		m.after(doubtedFor, func() {
+			if s.conn == c {
+				c.end(m)
+				s.conn = nil
+				s.dial()
+			}
+		})
+	}
+}
+
+func (s *stream) send(f frame) {
+	if s.conn == nil {
+		s.waiting = append(s.waiting, f)
+		return
+	}
+	s.conn.send(f)
+}
+
+// lost is called when the connection broke.
+func (s *stream) lost(c *conn) {
+	if s.conn == c {
+		s.conn = nil
+		s.retry()
+	}
+}
