@@ -62,12 +62,12 @@ func (m *Machine) connect(at netip.AddrPort, done func(answer)) {
 		a := answer{machine: t, peer: t.node.Self()}
 		its := t.shows()
 		m.do(func(n *node.Node, now time.Time) {
-			a.believed, a.err = n.Answered(its, verify(n, its), at.String(), now)
+			a.believed, a.err = n.Answered(its, w.verify(n, its), at.String(), now)
 		})
 		mine := m.shows()
 		if a.err == nil {
 			t.do(func(n *node.Node, now time.Time) {
-				a.session, a.err = n.Opened(mine, verify(n, mine), m.addr.Addr().String(), now)
+				a.session, a.err = n.Opened(mine, w.verify(n, mine), m.addr.Addr().String(), now)
 			})
 		}
 		done(a)
@@ -83,9 +83,16 @@ func (m *Machine) shows() node.Peer {
 	return p
 }
 
-func verify(n *node.Node, p node.Peer) node.Shown {
+// verify verifies what a peer shows. All machines have the same pins, so each statement is verified once.
+func (w *Network) verify(n *node.Node, p node.Peer) node.Shown {
 	pins, generation := n.Pins()
-	return node.Shown{Stated: pins.Proves(p.Origin, p.Key, p.Statement) == nil, Generation: generation}
+	id := p.Origin.String() + string(p.Key[:]) + string(p.Statement)
+	stated, known := w.verified[id]
+	if !known {
+		stated = pins.Proves(p.Origin, p.Key, p.Statement) == nil
+		w.verified[id] = stated
+	}
+	return node.Shown{Stated: stated, Generation: generation}
 }
 
 // search looks for daemons that are not members, again and again.
@@ -223,6 +230,9 @@ func (m *Machine) adopt(signer *Machine, want authority.Statement) (err error) {
 		n.AddIssued(signed.Statement)
 	})
 	if err != nil {
+		return err
+	}
+	if signed.Statement, err = authority.OpenStatement(signed.Bytes, m.net.pins); err != nil {
 		return err
 	}
 	m.do(func(n *node.Node, now time.Time) {

@@ -39,7 +39,8 @@ func (m *Machine) agrees(with *Machine) error {
 		case len(r.Content.Endpoints) == 0 || r.Content.Endpoints[0].Pod != want:
 			return fmt.Errorf("it has of %s: %v, want %s", p.Self, r.Content.Endpoints, want)
 		case r.Stamp != other.Records[p.Self].Stamp:
-			return fmt.Errorf("it has version %s of %s, and %s has %s", r.Stamp, p.Self, with.Self, other.Records[p.Self].Stamp)
+			its := other.Records[p.Self].Stamp
+			return fmt.Errorf("it has version %s of %s, and %s has %s", r.Stamp, p.Self, with.Self, its)
 		case s.Contacts[p.Self] != clustermesh.Alive:
 			return fmt.Errorf("its contact with %s is %s", p.Self, s.Contacts[p.Self])
 		case s.Dead(p.Self):

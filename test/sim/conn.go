@@ -78,6 +78,8 @@ func (c *conn) arrive(f frame) {
 		m.do(func(_ *node.Node, now time.Time) { c.session.Receive(nil, now) })
 		return
 	}
+	wire, _ := onWire(len(f.bytes))
+	m.Received += wire
 	m.busy = max(m.busy, w.now) + costOf(f)
 	w.Later(m.busy-w.now, func() {
 		if c.closed || m.life != c.toLife {
@@ -87,7 +89,7 @@ func (c *conn) arrive(f frame) {
 		if err != nil {
 			panic(err)
 		}
-		m.do(func(_ *node.Node, now time.Time) { c.session.Receive(message, now) })
+		m.doNews(func(_ *node.Node, now time.Time) { c.session.Receive(message, now) })
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	preset = flag.String("preset", "short", "how much to run: short or long")
+	preset = flag.String("preset", "short", "how much to run: short (half a minute), or long (ten minutes)")
 	seed   = flag.Uint64("seed", 1, "the first seed")
 	cases  = flag.Int("cases", 0, "how many random clustersets TestFaults runs; 0: as the preset has it")
 )
@@ -55,9 +55,10 @@ func runFaults(w *Network) error {
 // messages. After that, all nodes have the same records, nothing is lost, each cluster has one leader, and
 // each node hears all others.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	n := *cases
 	if n == 0 {
-		n = map[string]int{"short": 500, "long": 10_000}[*preset] / slow
+		n = map[string]int{"short": 400, "long": 10_000}[*preset] / slow
 	}
 	var next atomic.Uint64
 	var workers sync.WaitGroup
@@ -70,7 +71,8 @@ func TestFaults(t *testing.T) {
 				}
 				w := random(*seed + i)
 				if err := runFaults(w); err != nil {
-					t.Errorf("%d clusters of %d nodes, pinned %v, clocks differ by up to %s: %s after the last fault: %v\nto repeat it: go test ./test/sim -run TestFaults -cases 1 -seed %d",
+					t.Errorf("%d clusters of %d nodes, pinned %v, clocks wrong by up to %s: %s after the last fault: %v\n"+
+						"to repeat it: go test ./test/sim -run TestFaults -cases 1 -seed %d",
 						w.cfg.Clusters, w.cfg.Nodes, w.cfg.Pinned, w.cfg.Skew, settled, err, *seed+i)
 				}
 			}

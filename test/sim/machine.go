@@ -10,14 +10,14 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/node"
-	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/clustermesh/trust"
 )
 
 const (
-	// beat is how often a node looks at what is due, and savePause how long a change waits to be saved, as
-	// in package gossip.
+	// beat is how often a node looks at what is due, poked how soon it does so when something may be, and
+	// savePause how long a change waits to be saved, as in package gossip.
 	beat      = 200 * time.Millisecond
+	poked     = 5 * time.Millisecond
 	savePause = time.Second
 )
 
@@ -27,6 +27,8 @@ type Machine struct {
 	Self clustermesh.Origin
 	// Published is how often the machine has published its record.
 	Published int
+	// Received are the bytes on the wire of the messages that it received.
+	Received int
 
 	net             *Network
 	cluster, number int
@@ -88,7 +90,7 @@ func (m *Machine) Start(seeds ...*Machine) {
 	if m.net.cfg.Pinned {
 		cfg.Proves = true
 		cfg.Authority = &trust.Config{Node: *m.key, Pins: m.net.pins}
-		if m.number < rooted {
+		if m.number < m.net.cfg.Rooted {
 			cfg.Authority.Root = root(m.cluster)
 		}
 		cfg.Owners.SetPinned(true)
@@ -134,7 +136,8 @@ func (m *Machine) Node() *node.Node { return m.node }
 // Publish publishes another version of the node's record.
 func (m *Machine) Publish() {
 	m.Published++
-	m.do(func(n *node.Node, now time.Time) { n.Publish(m.content(m.Published), now) })
+	content := m.content(m.Published)
+	m.doNews(func(n *node.Node, now time.Time) { n.Publish(content, now) })
 }
 
 // clock is what the machine's clock shows.
@@ -158,7 +161,14 @@ func (m *Machine) measured(work func()) {
 		work()
 		return
 	}
-	m.net.cfg.Measure(work)
+	m.net.cfg.Measure(m.net.news, work)
+}
+
+// doNews is do for a message or a publication.
+func (m *Machine) doNews(event func(n *node.Node, now time.Time)) {
+	m.net.news = true
+	m.do(event)
+	m.net.news = false
 }
 
 // do has the node handle an event, and carries out what it decides.
@@ -188,9 +198,16 @@ func (m *Machine) do(event func(n *node.Node, now time.Time)) {
 	if a.Changed && m.node.Leader() {
 		m.do(func(n *node.Node, now time.Time) { n.PublishCluster(m.leads(), now) })
 	}
-	if a.Beat && !m.beating {
+	if a.Beat {
+		m.poke()
+	}
+}
+
+// poke has the next beat come at once: after what else comes at the same time, as in a loop that is busy.
+func (m *Machine) poke() {
+	if !m.beating {
 		m.beating = true
-		m.after(0, m.beat)
+		m.after(poked, m.beat)
 	}
 }
 
@@ -212,23 +229,4 @@ func (m *Machine) beat() {
 	m.do(func(n *node.Node, now time.Time) { n.Beat(events, nil, now) })
 	m.askUnmet()
 	m.probe()
-}
-
-// send gives messages to the streams. Messages to several peers are encoded once.
-func (m *Machine) send(all []replica.Envelope) {
-	var last replica.Message
-	var f frame
-	for _, e := range all {
-		if e.Message != last {
-			last = e.Message
-			bytes, err := replica.Encode(e.Message)
-			if err != nil {
-				panic(err)
-			}
-			f = frame{bytes: bytes, kind: e.Message.Kind()}
-		}
-		if s := m.streams[e.To]; s != nil {
-			s.send(f)
-		}
-	}
 }

@@ -72,10 +72,7 @@ func (m *Machine) learn(id member.ID, at *Machine) {
 // changed tells the node of a change of the members.
 func (m *Machine) changed(e node.MemberEvent) {
 	m.pool.events = append(m.pool.events, e)
-	if !m.beating {
-		m.beating = true
-		m.after(0, m.beat)
-	}
+	m.poke()
 }
 
 // join exchanges the members with another daemon, over a connection.

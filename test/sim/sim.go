@@ -35,10 +35,13 @@ type Config struct {
 	// Loss is the share of packets that is lost, and Skew the largest difference of a clock from the right time.
 	Loss float64
 	Skew time.Duration
+	// Rooted is how many machines of a cluster have its root; 0: two of them, so that one can fail.
+	Rooted int
 	// Topology chooses the neighbours. Nil is topology.FullMesh.
 	Topology topology.Topology
-	// Measure, if not nil, runs what a node does in an event, so that its cost can be measured.
-	Measure func(work func())
+	// Measure, if not nil, runs what a node does in an event, so that its cost can be measured. News is true if
+	// the event is a message or a publication, and not what happens with time.
+	Measure func(news bool, work func())
 }
 
 // Network is machines and the links between them.
@@ -50,14 +53,17 @@ type Network struct {
 	// Loss is the share of packets that is lost now.
 	Loss float64
 
-	cfg    Config
-	rng    *rand.Rand
-	now    time.Duration
-	queue  queue
-	at     map[netip.AddrPort]*Machine
-	cut    map[[2]*Machine]bool // from, to
-	pins   authority.Pins
-	tracks []*Track
+	cfg   Config
+	rng   *rand.Rand
+	now   time.Duration
+	queue queue
+	at    map[netip.AddrPort]*Machine
+	cut   map[[2]*Machine]bool // from, to
+	pins  authority.Pins
+	// verified is whether what peers show proves their keys.
+	verified map[string]bool
+	tracks   []*Track
+	news     bool // what is handled now is a message or a publication
 }
 
 // start is when each simulation begins.
@@ -67,7 +73,10 @@ var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 func New(cfg Config) *Network {
 	w := &Network{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1)), Loss: cfg.Loss,
-		at: map[netip.AddrPort]*Machine{}, cut: map[[2]*Machine]bool{},
+		at: map[netip.AddrPort]*Machine{}, cut: map[[2]*Machine]bool{}, verified: map[string]bool{},
+	}
+	if cfg.Rooted == 0 {
+		w.cfg.Rooted = 2
 	}
 	if cfg.Pinned {
 		w.pins = pins(cfg.Clusters)

@@ -154,6 +154,25 @@ func (s *stream) opened(a answer) {
 	}
 }
 
+// send gives messages to the streams. Messages to several peers are encoded once.
+func (m *Machine) send(all []replica.Envelope) {
+	var last replica.Message
+	var f frame
+	for _, e := range all {
+		if e.Message != last {
+			last = e.Message
+			bytes, err := replica.Encode(e.Message)
+			if err != nil {
+				panic(err)
+			}
+			f = frame{bytes: bytes, kind: e.Message.Kind()}
+		}
+		if s := m.streams[e.To]; s != nil {
+			s.send(f)
+		}
+	}
+}
+
 func (s *stream) send(f frame) {
 	if s.conn == nil {
 		s.waiting = append(s.waiting, f)

@@ -17,9 +17,6 @@ func clusterName(c int) clustermesh.ClusterName {
 
 func nodeName(n int) clustermesh.NodeName { return clustermesh.NodeName(fmt.Sprintf("node-%05d", n)) }
 
-// rooted is how many machines of a cluster have its root: the first two, so that one can fail.
-const rooted = 2
-
 // key returns the key of a name.
 func key(name string) *authority.PrivateKey {
 	var k authority.PrivateKey
