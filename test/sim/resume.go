@@ -11,7 +11,15 @@ import (
 // many find each other takes much longer than what there is to measure afterwards. The machines must have their
 // cluster's root, because signers are asked later.
 func (w *Network) Resume(machines []*Machine) {
-	var all []replica.Entry
+	all := startAll(machines)
+	for i, m := range machines {
+		m.fill(all, machines[(i+1)%len(machines)])
+		m.learnAll(machines)
+	}
+}
+
+// startAll starts machines, and returns what they publish.
+func startAll(machines []*Machine) (all []replica.Entry) {
 	for _, m := range machines {
 		if m.number == 0 {
 			m.Start() // it knows of no other, so that it leads at once
@@ -20,21 +28,26 @@ func (w *Network) Resume(machines []*Machine) {
 		}
 		all = append(all, m.node.Entries()...)
 	}
-	for i, m := range machines {
-		from := machines[(i+1)%len(machines)].shows()
-		m.do(func(n *node.Node, now time.Time) {
-			s, err := n.Opened(from, w.verify(n, from), m.addr.Addr().String(), now)
-			if err != nil {
-				panic(err)
-			}
-			s.Receive(&replica.Snapshot{Entries: all}, now)
-			s.Close(now)
-		})
-	}
-	for _, m := range machines {
-		for _, p := range machines {
-			m.learn(p.node.Self().ID, p)
+	return all
+}
+
+// fill gives a machine all records, as from another one.
+func (m *Machine) fill(all []replica.Entry, other *Machine) {
+	from := other.shows()
+	m.do(func(n *node.Node, now time.Time) {
+		s, err := n.Opened(from, m.net.verify(n, from), m.addr.Addr().String(), now)
+		if err != nil {
+			panic(err)
 		}
-		m.pool.rumours = nil
+		s.Receive(&replica.Snapshot{Entries: all}, now)
+		s.Close(now)
+	})
+}
+
+// learnAll makes all machines members, which no rumour has to tell.
+func (m *Machine) learnAll(machines []*Machine) {
+	for _, p := range machines {
+		m.learn(p.node.Self().ID, p)
 	}
+	m.pool.rumours = nil
 }
