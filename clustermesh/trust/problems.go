@@ -30,7 +30,7 @@ func (s *credentials) KeyRevoked() (p clustermesh.Problem, revoked bool) {
 	}
 	return s.self.Ref().Problem(clustermesh.Problem{
 		Code:    problem.KeyRevoked,
-		Message: "the key of this machine was revoked, so nobody believes what it says",
+		Message: "the key of this machine was revoked, so other nodes refuse its record",
 		Try:     "if the machine is in the right hands: stop straitd, delete node.key in its stateDir, and start it (docs/security.md)",
 	}), true
 }

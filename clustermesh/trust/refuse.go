@@ -59,7 +59,7 @@ func (s *verifier) Refuse(o clustermesh.Origin, by replica.Peer, cause error, no
 	return o.RecordRef().Problem(clustermesh.Problem{
 		Code:    problem.RecordRejected,
 		Message: fmt.Sprintf("ignored, what it said before stays in force: %v (received from %s)", cause, by),
-		Try:     "upgrade the older daemon if the versions differ; otherwise somebody who has the gossip key forges records",
+		Try:     "upgrade the older daemon if the versions differ; otherwise an attacker with the gossip key forges records",
 	})
 }
 
@@ -83,15 +83,15 @@ var reasons = []struct {
 	}},
 	{authority.ErrUnsealed, "unsigned", clustermesh.Problem{
 		Code: problem.RecordUnsigned, Message: "a record came without a signature",
-		Try: "upgrade its daemons and set authority.rootFile there; if that is done, somebody who has the gossip key forges records",
+		Try: "upgrade its daemons and set authority.rootFile there; if that is done, an attacker with the gossip key forges records",
 	}},
 	{authority.ErrNotSigned, "other_root", clustermesh.Problem{
 		Code: problem.RootDiffers, Message: "a record came with the signature of another root than is pinned",
-		Try: "if the cluster got a new root, pin that (strait clusterset accept); otherwise somebody who has the gossip key forges records",
+		Try: "if the cluster got a new root, pin that (strait clusterset accept); otherwise an attacker with the gossip key forges records",
 	}},
 	{authority.ErrForged, "forged", clustermesh.Problem{
 		Code: problem.RecordForged, Message: "a record came with a signature of somebody else",
-		Try: "somebody who has the gossip key, or a node that was taken over, forges records: find the sender",
+		Try: "an attacker with the gossip key, or on a compromised node, forges records: find the sender",
 	}},
 	{errCrowd, "crowd", clustermesh.Problem{
 		Code: problem.OutsideAuthority, Message: "another node says something",
@@ -99,7 +99,7 @@ var reasons = []struct {
 	}},
 	{errClusters, "clusters", clustermesh.Problem{
 		Code: problem.OutsideAuthority, Message: "another cluster says something",
-		Try: "if somebody who has the gossip key invents clusters, pin those that are members (docs/security.md)",
+		Try: "if an attacker with the gossip key invents clusters, pin those that are members (docs/security.md)",
 	}},
 	{ErrRevoked, "revoked", clustermesh.Problem{
 		Code: problem.KeyRevoked, Message: "a node says something with a key that its cluster revoked",

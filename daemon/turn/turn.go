@@ -117,7 +117,8 @@ func (Again) step()          {}
 // Decide returns the next steps of a turn, the last of which may be Look. A turn publishes first,
 // so that its plan includes what it published:
 //
-//	publish the node's record → look → publish the cluster's record → look → kernel → handshakes → show → write objects
+//	publish the node's record → look → publish the cluster's record → look →
+//	kernel → handshakes → show → write objects
 //
 // The first turn of a daemon's life applies what is known from disk before it publishes anything:
 // what is published attracts traffic, which needs the tunnels. While it cannot have any, it does not

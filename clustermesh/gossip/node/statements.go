@@ -146,7 +146,7 @@ func (s *statements) ReportStatement(err error, began, now time.Time) {
 	}
 	p := s.cfg.Self.Ref().Problem(clustermesh.Problem{
 		Code:    problem.StatementMissing,
-		Message: fmt.Sprintf("its cluster states nothing about it, so nobody believes what it says: %v", err),
+		Message: fmt.Sprintf("its cluster states nothing about it, so other nodes refuse its record: %v", err),
 		Try:     "look at strait status on that machine",
 	})
 	if errors.Is(err, ErrNoSigners) {

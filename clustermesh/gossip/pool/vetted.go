@@ -12,8 +12,8 @@ import (
 const (
 	// freeState is how many bytes each of memberlist's connections may send: the members of a clusterset
 	// of some hundred nodes. Of those that send more, up to stateBytes (the members of several thousand
-	// nodes), maxLarge may be open of all sources and maxLargePerSource of one; memberlist takes about four times that in memory. maxMembers
-	// and maxMembersPerSource bound all of them.
+	// nodes), maxLarge may be open of all sources and maxLargePerSource of one; memberlist takes about
+	// four times that in memory. maxMembers and maxMembersPerSource bound all of them.
 	freeState           = 64 << 10
 	stateBytes          = 2 << 20
 	maxLarge            = 8

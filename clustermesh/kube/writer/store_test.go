@@ -54,7 +54,9 @@ func TestListSaysWhatIsGone(t *testing.T) {
 	}
 }
 
-// The answer to a write may be read after the watch has reported that a user deleted the object: it does not come back by that.
+// The answer to a write may be read after the watch has reported that a user deleted the object. The
+
+// object does not come back by that.
 func TestAnswerAfterTheObjectIsGone(t *testing.T) {
 	s := newStore()
 	s.listed(&mcsv1beta1.ServiceImport{}, "5")
