@@ -75,7 +75,8 @@ func (noServer) start(d *Daemon) error {
 }
 
 func (noServer) attest(_ context.Context, r authority.Request, local clustermesh.Local) error {
-	if err := authority.Annotated(r, local); err != nil { // before Listed: its error has the key that the operator must annotate
+	// Before Listed: the error has the key that the operator must annotate.
+	if err := authority.Annotated(r, local); err != nil {
 		return err
 	}
 	return authority.Listed(r.Want.Node, local)

@@ -26,7 +26,8 @@ func (s star) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) 
 }
 
 // TestOtherTopology: another topology is another set of streams, and nothing else has to know. Around a
-// hub all hold what all say, though none but the hub has more than one stream; without it they say nothing to each other.
+// hub all hold what all say, though none but the hub has more than one stream; without it they
+// exchange nothing.
 func TestOtherTopology(t *testing.T) {
 	hub := config(origin("a", "hub"))
 	around := star{hub: hub.Self}
