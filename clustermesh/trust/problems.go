@@ -25,7 +25,7 @@ func (s *Store) Problems(alive []clustermesh.Origin, records map[clustermesh.Ori
 
 // KeyRevoked returns a Problem if the key of this machine was revoked.
 func (s *credentials) KeyRevoked() (p clustermesh.Problem, revoked bool) {
-	if s.pins == nil || !s.Revokes(s.self.Cluster, s.cfg.Node.Public()) {
+	if s.pins == nil || !s.Revokes(s.self.Cluster, s.key) {
 		return clustermesh.Problem{}, false
 	}
 	return s.self.Ref().Problem(clustermesh.Problem{
@@ -46,7 +46,7 @@ const (
 func (s *Store) sharedKeys() (out []clustermesh.Problem) {
 	first := map[authority.PublicKey]clustermesh.Origin{}
 	if s.current.Bytes != nil {
-		first[s.cfg.Node.Public()] = s.self
+		first[s.key] = s.self
 	}
 	for o, v := range s.verified {
 		if _, known := s.records.Record(o); !known || v.Bytes == nil || o == s.self {

@@ -41,7 +41,8 @@ func (s *credentials) Root() *authority.PrivateKey { return s.cfg.Root }
 // SetRoot gives this machine the root, or takes it away. The statement about this node stays in force,
 // and another one is not requested while it contains what the node wants.
 func (s *credentials) SetRoot(root *authority.PrivateKey) {
-	s.cfg.Root, s.bare = root, nil
+	s.setRoot(root)
+	s.bare = nil
 	if root == nil && s.current.Bytes != nil && s.current.Fulfils(s.wanted) {
 		s.requested = s.wanted
 	}
@@ -120,7 +121,7 @@ func (s *credentials) CheckOwn(r clustermesh.Record) {
 
 // describe returns what a statement about this node should contain, without times.
 func (s *credentials) describe(n *clustermesh.Node) authority.Statement {
-	want := authority.Statement{Cluster: s.self.Cluster, Node: s.self.Node, Key: s.cfg.Node.Public()}
+	want := authority.Statement{Cluster: s.self.Cluster, Node: s.self.Node, Key: s.key}
 	if n == nil {
 		return want
 	}
@@ -152,7 +153,7 @@ func (s *Store) UpdateStatement(n *clustermesh.Node, now time.Time) (stated bool
 		return true, nil
 	}
 	want = want.Above(s.latest(s.self, now))
-	want.Root = s.cfg.Root.Public()
+	want.Root = s.rootKey
 	signed, err := want.Sign(*s.cfg.Root)
 	if err != nil {
 		return stated, fmt.Errorf("sign the statement about this node: %w", err)
@@ -170,7 +171,7 @@ func (s *Store) NeedsRenewal(now time.Time) bool {
 // due reports whether the statement about this machine, which has the root, is old, or was signed by
 // another root.
 func (s *credentials) due(now time.Time) bool {
-	return s.cfg.Root != nil && s.current.Bytes != nil && (s.old(now, authority.Renewal) || s.current.Root != s.cfg.Root.Public())
+	return s.cfg.Root != nil && s.current.Bytes != nil && (s.old(now, authority.Renewal) || s.current.Root != s.rootKey)
 }
 
 func (s *credentials) old(now time.Time, limit time.Duration) bool {
@@ -261,7 +262,7 @@ func (s *credentials) better(next authority.Statement, now time.Time) error {
 // Restore takes the statement that was saved, if it is about this node and its key.
 func (s *credentials) Restore(signed []byte) {
 	saved, err := authority.OpenStatement(signed, s.listed)
-	if err == nil && s.Follower() && saved.Origin() == s.self && saved.Key == s.cfg.Node.Public() && saved.Serial >= s.current.Serial {
+	if err == nil && s.Follower() && saved.Origin() == s.self && saved.Key == s.key && saved.Serial >= s.current.Serial {
 		s.current = Signed{Statement: saved, Bytes: signed}
 	}
 }

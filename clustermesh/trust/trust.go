@@ -74,6 +74,8 @@ type Store struct {
 type verifier struct {
 	cfg  Config
 	self clustermesh.Origin
+	// key and rootKey are the public keys of Config.Node and Config.Root, which takes time to compute.
+	key, rootKey authority.PublicKey
 	// pins are the clusters that are believed; nil believes everyone. Listed are the pins by which this
 	// machine knows who can sign for it: also with Config.Lax, which leaves pins nil.
 	pins, listed authority.Pins
@@ -130,6 +132,8 @@ func New(cfg *Config, self clustermesh.Origin) *Store {
 	}
 	if cfg != nil {
 		v.cfg = *cfg
+		v.key = cfg.Node.Public()
+		v.setRoot(cfg.Root)
 		v.pin(cfg.Pins)
 	}
 	if v.cfg.WithdrawAfter == 0 {
@@ -142,6 +146,14 @@ func New(cfg *Config, self clustermesh.Origin) *Store {
 
 // SetRecords gives the store the records that the node has. Until then, there are none.
 func (s *verifier) SetRecords(r Records) { s.records = r }
+
+// setRoot sets the root that this machine has; nil for none.
+func (s *verifier) setRoot(root *authority.PrivateKey) {
+	s.cfg.Root, s.rootKey = root, authority.PublicKey{}
+	if root != nil {
+		s.rootKey = root.Public()
+	}
+}
 
 // pin puts pins in force.
 func (s *verifier) pin(pins authority.Pins) {
