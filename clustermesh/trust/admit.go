@@ -99,14 +99,8 @@ func (s *verifier) verify(e replica.Entry, again bool, now time.Time) (authority
 		}
 		return known.Statement, nil
 	}
-	signed := known.Bytes
-	stated, err := authority.Verify(s.pins, o, raw, e.Seal(), func(b []byte) (authority.Statement, error) {
-		if known.Bytes != nil && bytes.Equal(known.Bytes, b) {
-			return known.Statement, nil
-		}
-		signed = b
-		return authority.OpenStatement(b, s.pins)
-	})
+	signed, err := s.cfg.Verify(s.pins, o, raw, e.Seal(), known.Signed)
+	stated := signed.Statement
 	switch {
 	case err != nil:
 		return stated, err
@@ -118,13 +112,28 @@ func (s *verifier) verify(e replica.Entry, again bool, now time.Time) (authority
 		return stated, errOlder
 	}
 	s.bound()
-	next := verification{Signed{Statement: stated, Bytes: signed}, sum, stated.Latest(known.latest, now), known.replaced}
+	next := verification{signed, sum, stated.Latest(known.latest, now), known.replaced}
 	if known.latest.Older(stated, now) && known.latest.Lasting().Exceeds(stated) {
 		next.replaced = known.latest.Serial + 1
 	}
 	s.verified[o] = next
 	s.addMachines(stated)
 	return stated, nil
+}
+
+// VerifySeal verifies the seal of an origin's record, and returns the statement in it with its signed bytes. For
+// a cluster's record, it returns only the root that sealed it. Known is the statement about the origin that was
+// verified last; it is not verified again. Errors are those of authority.Verify.
+func VerifySeal(pins authority.Pins, o clustermesh.Origin, raw, seal []byte, known Signed) (Signed, error) {
+	signed := known.Bytes
+	stated, err := authority.Verify(pins, o, raw, seal, func(b []byte) (authority.Statement, error) {
+		if known.Bytes != nil && bytes.Equal(known.Bytes, b) {
+			return known.Statement, nil
+		}
+		signed = b
+		return authority.OpenStatement(b, pins)
+	})
+	return Signed{Statement: stated, Bytes: signed}, err
 }
 
 // bound makes room in verified. What is known of a node whose record is here is not forgotten.

@@ -274,13 +274,8 @@ func (s *credentials) RestoreSealed(e replica.Entry) {
 	if err != nil {
 		return
 	}
-	var signed []byte
-	saved, err := authority.Verify(s.listed, s.self, raw, e.Seal(), func(b []byte) (authority.Statement, error) {
-		signed = b
-		return authority.OpenStatement(b, s.listed)
-	})
-	if err == nil {
+	if saved, err := VerifySeal(s.listed, s.self, raw, e.Seal(), Signed{}); err == nil {
 		s.former = saved.Serial
-		s.Restore(signed)
+		s.Restore(saved.Bytes)
 	}
 }

@@ -46,6 +46,9 @@ type Config struct {
 	ConfigFrom []clustermesh.ClusterName
 	// WithdrawAfter is how long a withdrawal is announced; zero is authority.WithdrawAfter. Tests shorten it.
 	WithdrawAfter time.Duration
+	// Verify verifies the seal of a record; nil is VerifySeal. A simulation of many nodes verifies only once what
+	// all of them receive.
+	Verify func(pins authority.Pins, o clustermesh.Origin, raw, seal []byte, known Signed) (Signed, error)
 }
 
 // Checks reports whether the pins decide who is believed. A nil Config believes everyone.
@@ -138,6 +141,9 @@ func New(cfg *Config, self clustermesh.Origin) *Store {
 	}
 	if v.cfg.WithdrawAfter == 0 {
 		v.cfg.WithdrawAfter = authority.WithdrawAfter
+	}
+	if v.cfg.Verify == nil {
+		v.cfg.Verify = VerifySeal
 	}
 	v.receive()
 	c := &credentials{verifier: v}
