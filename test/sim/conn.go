@@ -85,11 +85,7 @@ func (c *conn) arrive(f frame) {
 		if c.closed || m.life != c.toLife {
 			return
 		}
-		message, err := replica.Decode(f.bytes)
-		if err != nil {
-			panic(err)
-		}
-		m.doNews(func(_ *node.Node, now time.Time) { c.session.Receive(message, now) })
+		m.doNews(func(_ *node.Node, now time.Time) { c.session.Receive(f.message(), now) })
 	})
 }
 
@@ -105,7 +101,7 @@ func costOf(f frame) time.Duration {
 func (c *conn) beats() {
 	c.stream.from.after(heartbeat, func() {
 		if !c.broken {
-			c.send(frame{})
+			c.send(frame{packet: beating})
 			c.beats()
 		}
 	})

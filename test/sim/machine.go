@@ -89,7 +89,7 @@ func (m *Machine) Start(seeds ...*Machine) {
 	}
 	if m.net.cfg.Pinned {
 		cfg.Proves = true
-		cfg.Authority = &trust.Config{Node: *m.key, Pins: m.net.pins}
+		cfg.Authority = &trust.Config{Node: *m.key, Pins: m.net.pins, Verify: m.net.verifySeal}
 		if m.number < m.net.cfg.Rooted {
 			cfg.Authority.Root = root(m.cluster)
 		}
@@ -148,12 +148,7 @@ func (m *Machine) pause(d time.Duration) time.Duration { return d/2 + m.net.Draw
 
 // after does something after a time, unless this life of the daemon has ended by then.
 func (m *Machine) after(d time.Duration, do func()) {
-	life := m.life
-	m.net.Later(d, func() {
-		if m.life == life {
-			do()
-		}
-	})
+	m.net.queue.add(event{at: m.net.now + d, do: do, of: m, life: m.life})
 }
 
 func (m *Machine) measured(work func()) {

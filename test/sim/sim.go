@@ -62,6 +62,7 @@ type Network struct {
 	pins  authority.Pins
 	// verified is whether what peers show proves their keys.
 	verified map[string]bool
+	seals    map[seal]verdict
 	tracks   []*Track
 	news     bool // what is handled now is a message or a publication
 }
@@ -73,7 +74,7 @@ var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 func New(cfg Config) *Network {
 	w := &Network{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1)), Loss: cfg.Loss,
-		at: map[netip.AddrPort]*Machine{}, cut: map[[2]*Machine]bool{}, verified: map[string]bool{},
+		at: map[netip.AddrPort]*Machine{}, cut: map[[2]*Machine]bool{}, verified: map[string]bool{}, seals: map[seal]verdict{},
 	}
 	if cfg.Rooted == 0 {
 		w.cfg.Rooted = 2
@@ -103,7 +104,9 @@ func (w *Network) Run(d time.Duration) {
 			return
 		}
 		w.now = e.at
-		e.do()
+		if e.of == nil || e.of.life == e.life {
+			e.do()
+		}
 	}
 }
 
@@ -119,7 +122,7 @@ func (w *Network) Until(is func() bool, step, most time.Duration) bool {
 }
 
 // Later does something after a time.
-func (w *Network) Later(d time.Duration, do func()) { w.queue.add(w.now+d, do) }
+func (w *Network) Later(d time.Duration, do func()) { w.queue.add(event{at: w.now + d, do: do}) }
 
 // Draw returns a random time below d.
 func (w *Network) Draw(d time.Duration) time.Duration {

@@ -32,10 +32,31 @@ type stream struct {
 	closed  bool
 }
 
+// packet is an encoded message, which several frames can carry. It is decoded once: a Message is never changed.
+type packet struct {
+	bytes   []byte
+	kind    replica.Kind
+	decoded replica.Message
+}
+
+// message returns what a receiver decodes.
+func (p *packet) message() replica.Message {
+	if p.decoded == nil {
+		m, err := replica.Decode(p.bytes)
+		if err != nil {
+			panic(err)
+		}
+		p.decoded = m
+	}
+	return p.decoded
+}
+
+// beating is the packet of heartbeats.
+var beating = &packet{}
+
 type frame struct {
-	bytes []byte // empty in a heartbeat
-	kind  replica.Kind
-	at    time.Duration // when it arrives
+	*packet
+	at time.Duration // when it arrives
 }
 
 // follow keeps streams to these neighbours.
@@ -165,7 +186,7 @@ func (m *Machine) send(all []replica.Envelope) {
 			if err != nil {
 				panic(err)
 			}
-			f = frame{bytes: bytes, kind: e.Message.Kind()}
+			f = frame{packet: &packet{bytes: bytes, kind: e.Message.Kind()}}
 		}
 		if s := m.streams[e.To]; s != nil {
 			s.send(f)
