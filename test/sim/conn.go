@@ -27,19 +27,24 @@ type conn struct {
 func newConn(s *stream, to *Machine, session *node.Session) *conn {
 	now := s.from.net.now
 	c := &conn{stream: s, to: to, session: session, fromLife: s.from.life, toLife: to.life, began: now, last: now, heard: now, acked: now}
-	to.open[c] = true
-	c.watch()
+	s.from.out, to.in = append(s.from.out, c), append(to.in, c)
 	return c
 }
 
 // send puts a frame on its way.
 func (c *conn) send(f frame) {
 	m, w := c.stream.from, c.stream.from.net
-	wire, packets := onWire(len(f.bytes))
+	_, packets := onWire(len(f.bytes))
+	c.put(f, w.late(packets, w.base(m, c.to)))
+}
+
+// put puts a frame on its way, so that it arrives late.
+func (c *conn) put(f frame, late time.Duration) {
+	m, w := c.stream.from, c.stream.from.net
+	wire, _ := onWire(len(f.bytes))
 	w.Sent.count(f.kind, wire)
-	m.free = max(m.free, w.now) + time.Duration(float64(wire)*8/bandwidth*float64(time.Second))
-	delay := w.delay(m, c.to)
-	f.at = max(m.free+delay+w.late(packets, delay), c.last)
+	m.occupy(wire)
+	f.at = max(m.free+w.delay(m, c.to)+late, c.last)
 	c.last = f.at
 	c.frames = append(c.frames, f)
 	c.pump(f.at - w.now)
@@ -75,7 +80,7 @@ func (c *conn) arrive(f frame) {
 	m, w := c.to, c.to.net
 	c.heard = w.now
 	if f.kind == 0 {
-		m.do(func(_ *node.Node, now time.Time) { c.session.Receive(nil, now) })
+		c.heartbeat()
 		return
 	}
 	wire, _ := onWire(len(f.bytes))
@@ -85,7 +90,7 @@ func (c *conn) arrive(f frame) {
 		if c.closed || m.life != c.toLife {
 			return
 		}
-		m.doNews(func(_ *node.Node, now time.Time) { c.session.Receive(f.message(), now) })
+		m.doNews(func(_ *node.Node, now time.Time) { c.session.Receive(w.decode(f.bytes), now) })
 	})
 }
 
@@ -95,39 +100,6 @@ func costOf(f frame) time.Duration {
 		return 20*time.Microsecond + time.Duration(len(f.bytes))*70*time.Nanosecond
 	}
 	return 12*time.Microsecond + time.Duration(len(f.bytes))*8*time.Nanosecond
-}
-
-// beats sends heartbeats until the connection ends.
-func (c *conn) beats() {
-	c.stream.from.after(heartbeat, func() {
-		if !c.broken {
-			c.send(frame{packet: beating})
-			c.beats()
-		}
-	})
-}
-
-// watch ends the connection if nothing is acknowledged, or nothing comes.
-func (c *conn) watch() {
-	w := c.to.net
-	w.Later(heartbeat, func() {
-		if c.broken && c.closed {
-			return
-		}
-		if w.talk(c.stream.from, c.to) {
-			c.acked = w.now
-			if c.to.life != c.toLife { // another life knows nothing of it
-				c.broke()
-			}
-		}
-		if !c.broken && w.now-c.acked > userTimeout {
-			c.broke()
-		}
-		if !c.closed && w.now-c.heard > readTimeout {
-			c.close()
-		}
-		c.watch()
-	})
 }
 
 // end ends the connection at one side. The other one notices if what that sends passes.
@@ -142,7 +114,6 @@ func (c *conn) end(at *Machine) {
 		}
 	default:
 		c.closed = true
-		delete(c.to.open, c)
 		if w.passes(c.to, from) {
 			w.Later(w.delay(c.to, from), c.broke)
 		}
@@ -167,7 +138,6 @@ func (c *conn) close() {
 	}
 	c.closed = true
 	if c.to.life == c.toLife {
-		delete(c.to.open, c)
 		c.to.do(func(_ *node.Node, now time.Time) { c.session.Close(now) })
 	}
 }

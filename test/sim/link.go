@@ -26,15 +26,36 @@ func (w *Network) passes(from, to *Machine) bool {
 // talk reports whether two machines reach each other.
 func (w *Network) talk(a, b *Machine) bool { return w.passes(a, b) && w.passes(b, a) }
 
-// delay is how long a packet takes: about half a millisecond inside a cluster, and 30 to 80 ms between two.
+// delay is how long a packet takes.
 func (w *Network) delay(a, b *Machine) time.Duration {
-	base := 500 * time.Microsecond
-	if x, y := a.Self.Cluster, b.Self.Cluster; x != y {
-		hash := fnv.New32a()
-		hash.Write([]byte(min(x, y) + " " + max(x, y)))
-		base = 30*time.Millisecond + time.Duration(hash.Sum32()%50)*time.Millisecond
-	}
+	base := w.base(a, b)
 	return base + w.Draw(base/20)
+}
+
+// base is how long a packet takes at least: half a millisecond inside a cluster, and 30 to 80 ms between two.
+func (w *Network) base(a, b *Machine) time.Duration {
+	return w.bases[a.cluster*w.cfg.Clusters+b.cluster]
+}
+
+// bases returns base of each two clusters.
+func bases(clusters int) (out []time.Duration) {
+	for x := range clusters {
+		for y := range clusters {
+			base := 500 * time.Microsecond
+			if x != y {
+				hash := fnv.New32a()
+				hash.Write([]byte(clusterName(min(x, y)) + " " + clusterName(max(x, y))))
+				base = 30*time.Millisecond + time.Duration(hash.Sum32()%50)*time.Millisecond
+			}
+			out = append(out, base)
+		}
+	}
+	return out
+}
+
+// occupy has a machine's link send bytes.
+func (m *Machine) occupy(wire int) {
+	m.free = max(m.free, m.net.now) + time.Duration(float64(wire)*8/bandwidth*float64(time.Second))
 }
 
 // onWire returns what a frame takes on the wire, with its head, TLS, TCP, IP and acknowledgements, and in

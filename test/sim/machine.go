@@ -47,8 +47,9 @@ type Machine struct {
 	// busy is when the daemon has handled what came, and free when the link has sent what left.
 	busy, free time.Duration
 	streams    map[clustermesh.Origin]*stream
-	open       map[*conn]bool // connections of others
-	pool       pool
+	// out are connections to others, and in those of others, in the order in which they were opened. Some have ended.
+	out, in []*conn
+	pool    pool
 }
 
 func newMachine(w *Network, c, n int) *Machine {
@@ -77,7 +78,7 @@ func (m *Machine) Start(seeds ...*Machine) {
 	m.off = false
 	m.life++
 	m.saving, m.beating, m.busy = false, false, m.net.now
-	m.streams, m.open, m.pool = map[clustermesh.Origin]*stream{}, map[*conn]bool{}, newPool()
+	m.streams, m.out, m.in, m.pool = map[clustermesh.Origin]*stream{}, nil, nil, newPool()
 	cfg := node.Config{
 		Self: m.Self, Bind: m.addr, Advertise: m.addr, Topology: m.net.cfg.Topology,
 		Owners: member.NewClusters(m.Self.Cluster, "", nil, m.clock()), Room: member.NewRoom(authority.DefaultQuota.Nodes),
@@ -95,11 +96,12 @@ func (m *Machine) Start(seeds ...*Machine) {
 		}
 		cfg.Owners.SetPinned(true)
 	}
-	m.measured(func() { m.node = node.New(cfg, m.saved, m.clock().Add(m.ahead)) })
+	m.node = node.New(cfg, m.saved, m.clock().Add(m.ahead))
 	m.do(func(n *node.Node, now time.Time) { n.SetRunning(true, now) })
 	m.Publish()
 	m.beats()
 	m.gossips()
+	m.after(m.net.Draw(heartbeat), m.hearts)
 	m.search()
 	if m.net.cfg.Pinned {
 		m.after(m.pause(firstAsk), func() { m.keepStated(firstAsk) })
@@ -151,14 +153,6 @@ func (m *Machine) after(d time.Duration, do func()) {
 	m.net.queue.add(event{at: m.net.now + d, do: do, of: m, life: m.life})
 }
 
-func (m *Machine) measured(work func()) {
-	if m.net.cfg.Measure == nil {
-		work()
-		return
-	}
-	m.net.cfg.Measure(m.net.news, work)
-}
-
 // doNews is do for a message or a publication.
 func (m *Machine) doNews(event func(n *node.Node, now time.Time)) {
 	m.net.news = true
@@ -169,10 +163,15 @@ func (m *Machine) doNews(event func(n *node.Node, now time.Time)) {
 // do has the node handle an event, and carries out what it decides.
 func (m *Machine) do(event func(n *node.Node, now time.Time)) {
 	var a node.Actions
-	m.measured(func() {
+	if m.net.cfg.Measure == nil {
 		event(m.node, m.clock())
 		a = m.node.Take()
-	})
+	} else {
+		m.net.cfg.Measure(m.net.news, func() {
+			event(m.node, m.clock())
+			a = m.node.Take()
+		})
+	}
 	if a.Regrouped {
 		m.follow(a.Neighbours)
 	}

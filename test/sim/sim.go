@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/clustermesh/topology"
 )
 
@@ -58,11 +59,13 @@ type Network struct {
 	now   time.Duration
 	queue queue
 	at    map[netip.AddrPort]*Machine
+	bases []time.Duration      // how long packets take between two clusters
 	cut   map[[2]*Machine]bool // from, to
 	pins  authority.Pins
 	// verified is whether what peers show proves their keys.
 	verified map[string]bool
 	seals    map[seal]verdict
+	decoded  map[uint64]replica.Message // by the hash of its bytes
 	tracks   []*Track
 	news     bool // what is handled now is a message or a publication
 }
@@ -73,8 +76,8 @@ var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // New returns machines that are off.
 func New(cfg Config) *Network {
 	w := &Network{
-		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1)), Loss: cfg.Loss,
-		at: map[netip.AddrPort]*Machine{}, cut: map[[2]*Machine]bool{}, verified: map[string]bool{}, seals: map[seal]verdict{},
+		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1)), Loss: cfg.Loss, bases: bases(cfg.Clusters),
+		at: map[netip.AddrPort]*Machine{}, cut: map[[2]*Machine]bool{}, verified: map[string]bool{}, seals: map[seal]verdict{}, decoded: map[uint64]replica.Message{},
 	}
 	if cfg.Rooted == 0 {
 		w.cfg.Rooted = 2

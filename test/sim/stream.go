@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -32,23 +33,31 @@ type stream struct {
 	closed  bool
 }
 
-// packet is an encoded message, which several frames can carry. It is decoded once: a Message is never changed.
+// packet is an encoded message, which several frames can carry.
 type packet struct {
-	bytes   []byte
-	kind    replica.Kind
-	decoded replica.Message
+	bytes []byte
+	kind  replica.Kind
 }
 
-// message returns what a receiver decodes.
-func (p *packet) message() replica.Message {
-	if p.decoded == nil {
-		m, err := replica.Decode(p.bytes)
-		if err != nil {
-			panic(err)
-		}
-		p.decoded = m
+// maxDecoded bounds the messages that are remembered.
+const maxDecoded = 1 << 12
+
+// decode returns what a receiver decodes. The same bytes are decoded once for all, because a Message is never changed.
+func (w *Network) decode(bytes []byte) replica.Message {
+	id := maphash.Bytes(hashed, bytes)
+	m, known := w.decoded[id]
+	if known {
+		return m
 	}
-	return p.decoded
+	m, err := replica.Decode(bytes)
+	if err != nil {
+		panic(err)
+	}
+	if len(w.decoded) >= maxDecoded {
+		clear(w.decoded)
+	}
+	w.decoded[id] = m
+	return m
 }
 
 // beating is the packet of heartbeats.
@@ -91,24 +100,19 @@ func (m *Machine) neighbours() []clustermesh.Origin {
 	return out
 }
 
-// conns are the connections of the machine's streams and those of others to it, in order.
+// conns are the connections of the machine's streams, and those of others to it.
 func (m *Machine) conns() (out []*conn) {
 	for _, o := range m.neighbours() {
 		if c := m.streams[o].conn; c != nil {
 			out = append(out, c)
 		}
 	}
-	others := make([]*conn, 0, len(m.open))
-	for c := range m.open {
-		others = append(others, c)
-	}
-	slices.SortFunc(others, func(a, b *conn) int {
-		if d := a.stream.from.Self.Compare(b.stream.from.Self); d != 0 {
-			return d
+	for _, c := range m.in {
+		if !c.closed {
+			out = append(out, c)
 		}
-		return int(a.began - b.began)
-	})
-	return append(out, others...)
+	}
+	return out
 }
 
 // dial opens the stream, and tries again until it is open.
@@ -163,7 +167,6 @@ func (s *stream) opened(a answer) {
 	for _, f := range waiting {
 		c.send(f)
 	}
-	c.beats()
 	if !a.believed {
 		m.after(doubtedFor, func() {
 			if s.conn == c {
