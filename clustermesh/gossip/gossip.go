@@ -179,7 +179,7 @@ func (g *Gossip) act(a node.Actions) {
 			g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
 		}
 	}
-	if a.Dirty {
+	if len(a.Dirty) > 0 {
 		g.dirty.Poke()
 	}
 	if a.Changed {

@@ -61,6 +61,9 @@ func (e Entry) Bytes() ([]byte, error) {
 // Seal returns what proves who wrote the bytes; empty if there is no proof.
 func (e Entry) Seal() []byte { return e.seal }
 
+// Version returns the version of the record.
+func (e Entry) Version() Version { return e.version }
+
 // Sealed returns the entry with a seal.
 func (e Entry) Sealed(seal []byte) Entry {
 	e.seal = seal

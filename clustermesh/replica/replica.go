@@ -230,6 +230,12 @@ func (r *Replica) Entries() []Entry {
 	return out
 }
 
+// Entry returns what is held of one origin.
+func (r *Replica) Entry(o clustermesh.Origin) (Entry, bool) {
+	e, ok := r.entries[o]
+	return e, ok
+}
+
 // Synced reports whether an exchange has completed in this life with a peer that was synced itself, or
 // knew what it knew in its earlier life: everything that the peer held when the exchange began is held
 // here too. See Nobody for what counts if there is no such peer.
@@ -348,16 +354,19 @@ func (r *Replica) readmit(e Entry) (clustermesh.Record, bool) {
 
 // Readmit judges the records held again: it drops those that are no longer admitted, and puts in
 // force what is admitted of the others now. It forgets which versions were rejected, so that they
-// are asked for again. Call it after a change of what Admit returns.
-func (r *Replica) Readmit() {
+// are asked for again. Call it after a change of what Admit returns. It returns the origins whose records
+// were dropped.
+func (r *Replica) Readmit() (dropped []clustermesh.Origin) {
 	for _, e := range r.entries {
 		if rec, ok := r.readmit(e); ok {
 			r.show(rec)
 		} else {
 			r.drop(e)
+			dropped = append(dropped, e.Record.Origin)
 		}
 	}
 	clear(r.rejected)
+	return dropped
 }
 
 // drop removes an entry.

@@ -182,7 +182,7 @@ func (m *Machine) do(event func(n *node.Node, now time.Time)) {
 	if a.Statement != nil {
 		m.saved.Statement = a.Statement
 	}
-	if a.Dirty {
+	if len(a.Dirty) > 0 {
 		m.net.note(m)
 		if !m.saving {
 			m.saving = true

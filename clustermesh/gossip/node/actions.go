@@ -18,9 +18,11 @@ type Actions struct {
 	// Distances and Statement are to be saved, if they are not nil.
 	Distances map[clustermesh.ClusterName]uint32
 	Statement []byte
-	// Dirty is true if the records changed and should be saved; Changed if the state, the leader or a Problem
-	// changed; and Beat if something may be due, so that the next beat should come at once.
-	Dirty, Changed, Beat bool
+	// Dirty are the origins whose records were replaced or dropped, which should be saved.
+	Dirty []clustermesh.Origin
+	// Changed is true if the state, the leader or a Problem changed, and Beat if something may be due, so
+	// that the next beat should come at once.
+	Changed, Beat bool
 }
 
 // Line is a line of the log: a message, and keys with values. Level is that of log/slog.

@@ -177,6 +177,9 @@ func (n *Node) Record(o clustermesh.Origin) (clustermesh.Record, bool) { return 
 // Entries returns all records, for a file.
 func (n *Node) Entries() []replica.Entry { return n.replica.Entries() }
 
+// Entry returns what is held of one origin.
+func (n *Node) Entry(o clustermesh.Origin) (replica.Entry, bool) { return n.replica.Entry(o) }
+
 // Trust returns whom this node believes. The maps are never changed afterwards.
 func (n *Node) Trust() trust.Summary {
 	t := n.trust.Summary()

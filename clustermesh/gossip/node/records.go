@@ -35,7 +35,7 @@ func (n *Node) carryOut(out replica.Output) (changed bool) {
 		return false
 	}
 	n.stale = true
-	n.actions.Dirty = true
+	n.actions.Dirty = append(n.actions.Dirty, out.Changed...)
 	return true
 }
 
@@ -90,9 +90,8 @@ func (n *Node) Accept(a clustermesh.Accept, l clustermesh.LocalNamespaces, now t
 
 // readmit admits all records again.
 func (n *Node) readmit() {
-	n.replica.Readmit()
+	n.actions.Dirty = append(n.actions.Dirty, n.replica.Readmit()...)
 	n.touch()
-	n.actions.Dirty = true
 }
 
 // tick does what is due about once a second.
