@@ -63,6 +63,7 @@ var Table = []Package{
 	{Path: "clustermesh/gossip/observe", Pure: true, Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/pool", Imports: []string{"clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/stream", Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
+	{Path: "clustermesh/gossip/statelog"},
 	{Path: "clustermesh/gossip/probe", Imports: []string{"clustermesh/gossip/observe"}},
 	{Path: "clustermesh/gossip/node", Pure: true, Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/observe",
