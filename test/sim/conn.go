@@ -85,12 +85,12 @@ func (c *conn) arrive(f frame) {
 	}
 	wire, _ := onWire(len(f.bytes))
 	m.Received += wire
-	m.busy = max(m.busy, w.now) + costOf(f)
+	m.busy = max(m.busy, w.now) + m.slow*costOf(f)
 	w.Later(m.busy-w.now, func() {
 		if c.closed || m.life != c.toLife {
 			return
 		}
-		m.doNews(func(_ *node.Node, now time.Time) { c.session.Receive(w.decode(f.bytes), now) })
+		m.doNews(func(_ *node.Node, now time.Time) { c.session.Receive(w.decode(f.packet), now) })
 	})
 }
 

@@ -1,6 +1,11 @@
 package sim
 
-import "time"
+import (
+	"maps"
+	"time"
+
+	"strait.io/strait/clustermesh/gossip/node"
+)
 
 // faults are what can happen, each with its weight.
 var faults = []struct {
@@ -20,12 +25,23 @@ var faults = []struct {
 			m.Forget()
 		})
 	}},
+	{1, func(w *Network, m *Machine) {
+		w.restart(m, func() {
+			m.TurnOff()
+			m.SetBack()
+		})
+	}},
+	{1, func(w *Network, m *Machine) { m.setClock() }},
+	{1, func(w *Network, m *Machine) { w.leave(m) }},
 	{2, func(w *Network, m *Machine) { w.isolate(m) }},
 	{2, func(w *Network, _ *Machine) { w.split() }},
 	{2, func(w *Network, m *Machine) { w.Cut(m, w.any()) }},
 	{2, func(w *Network, m *Machine) { w.breakStreams(m) }},
 	{2, func(w *Network, _ *Machine) { w.Heal() }},
 	{1, func(w *Network, _ *Machine) { w.Loss = w.rng.Float64() * 0.3 }},
+	{1, func(w *Network, _ *Machine) { w.Jitter = w.Draw(500 * time.Millisecond) }},
+	{1, func(w *Network, m *Machine) { m.bits = float64(int(20_000) << w.rng.IntN(10)) }},
+	{1, func(w *Network, m *Machine) { m.slow = 1 << w.rng.IntN(10) }},
 }
 
 // Misfortune has something go wrong now, at random.
@@ -43,18 +59,23 @@ func (w *Network) Misfortune() {
 	}
 }
 
-// Recover ends all faults.
+// Recover ends all faults. Clocks stay as they are, and what left does not come back.
 func (w *Network) Recover() {
 	w.Heal()
-	w.Loss = w.cfg.Loss
+	w.Loss, w.Jitter = w.cfg.Loss, 0
 	for _, m := range w.Machines {
+		m.bits, m.slow = bandwidth, 1
 		w.start(m)
 	}
 }
 
-// start starts a machine with two others as seeds, of which one is the first of all: otherwise the clusterset
-// could start as two that do not know of each other.
-func (w *Network) start(m *Machine) { m.Start(w.Machines[0], w.any()) }
+// start starts a machine that has not left, with two others as seeds, of which one is the first of all: otherwise the
+// clusterset could start as two that do not know of each other.
+func (w *Network) start(m *Machine) {
+	if !m.left {
+		m.Start(w.Machines[0], w.any())
+	}
+}
 
 func (w *Network) any() *Machine { return w.Machines[w.rng.IntN(len(w.Machines))] }
 
@@ -62,6 +83,48 @@ func (w *Network) any() *Machine { return w.Machines[w.rng.IntN(len(w.Machines))
 func (w *Network) restart(m *Machine, end func()) {
 	end()
 	w.Later(w.Draw(15*time.Second), func() { w.start(m) })
+}
+
+// setClock sets a machine's clock to another time that Config.Skew allows.
+func (m *Machine) setClock() {
+	if s := m.net.cfg.Skew; s > 0 {
+		m.skew = m.net.Draw(2*s) - s
+	}
+}
+
+// leave takes a node out of its cluster for good; if it is the cluster's first one, the whole cluster out of the
+// clusterset. Without pins, only a message of its own could do that, which a node has no part in. The first cluster
+// stays.
+func (w *Network) leave(m *Machine) {
+	switch {
+	case m.number > 0:
+		m.takeOut()
+		for _, p := range w.Machines {
+			if p.cluster == m.cluster && p.node != nil {
+				p.publishCluster()
+			}
+		}
+	case m.cluster > 0 && w.cfg.Pinned:
+		for _, p := range w.Machines {
+			if p.cluster == m.cluster {
+				p.takeOut()
+			}
+		}
+		w.pins = maps.Clone(w.pins)
+		delete(w.pins, m.Self.Cluster)
+		clear(w.verified)
+		clear(w.seals)
+		for _, p := range w.Machines {
+			if p.node != nil {
+				p.do(func(n *node.Node, now time.Time) { n.Repin(w.pins, now) })
+			}
+		}
+	}
+}
+
+func (m *Machine) takeOut() {
+	m.TurnOff()
+	m.left = true
 }
 
 // isolate cuts a machine off, both ways.

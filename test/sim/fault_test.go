@@ -43,11 +43,15 @@ func runFaults(w *Network) error {
 		w.Misfortune()
 	}
 	w.Recover()
-	var err error
+	return w.settles(5 * time.Second)
+}
+
+// settles lets time pass until all is well, and returns what is wrong after a time that is enough.
+func (w *Network) settles(step time.Duration) (err error) {
 	w.Until(func() bool {
 		err = w.Agrees()
 		return err == nil
-	}, 5*time.Second, settled)
+	}, step, settled)
 	return err
 }
 
@@ -56,9 +60,13 @@ func runFaults(w *Network) error {
 // each node hears all others.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	n := *cases
-	if n == 0 {
-		n = map[string]int{"short": 400, "long": 10_000}[*preset] / slow
+	each(t, map[string]int{"short": 300, "long": 10_000}[*preset], random, runFaults)
+}
+
+// each draws n clustersets, or as many as the flag has it, and reports of each what is wrong after a run.
+func each(t *testing.T, n int, draw func(seed uint64) *Network, run func(*Network) error) {
+	if n /= slow; *cases > 0 {
+		n = *cases
 	}
 	var next atomic.Uint64
 	var workers sync.WaitGroup
@@ -69,11 +77,11 @@ func TestFaults(t *testing.T) {
 				if i >= uint64(n) || t.Failed() {
 					return
 				}
-				w := random(*seed + i)
-				if err := runFaults(w); err != nil {
+				w := draw(*seed + i)
+				if err := run(w); err != nil {
 					t.Errorf("%d clusters of %d nodes, pinned %v, clocks wrong by up to %s: %s after the last fault: %v\n"+
-						"to repeat it: go test ./test/sim -run TestFaults -cases 1 -seed %d",
-						w.cfg.Clusters, w.cfg.Nodes, w.cfg.Pinned, w.cfg.Skew, settled, err, *seed+i)
+						"to repeat it: go test ./test/sim -run %s -cases 1 -seed %d",
+						w.cfg.Clusters, w.cfg.Nodes, w.cfg.Pinned, w.cfg.Skew, settled, err, t.Name(), *seed+i)
 				}
 			}
 		})

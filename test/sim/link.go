@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// bandwidth is how many bits a second a machine sends.
+	// bandwidth is how many bits a second a machine sends, unless its link is slow.
 	bandwidth = 1e9
 	// retransmit is how long TCP waits at least before it sends a lost tail again.
 	retransmit = 200 * time.Millisecond
@@ -29,7 +29,7 @@ func (w *Network) talk(a, b *Machine) bool { return w.passes(a, b) && w.passes(b
 // delay is how long a packet takes.
 func (w *Network) delay(a, b *Machine) time.Duration {
 	base := w.base(a, b)
-	return base + w.Draw(base/20)
+	return base + w.Draw(base/20+w.Jitter)
 }
 
 // base is how long a packet takes at least: half a millisecond inside a cluster, and 30 to 80 ms between two.
@@ -55,7 +55,7 @@ func bases(clusters int) (out []time.Duration) {
 
 // occupy has a machine's link send bytes.
 func (m *Machine) occupy(wire int) {
-	m.free = max(m.free, m.net.now) + time.Duration(float64(wire)*8/bandwidth*float64(time.Second))
+	m.free = max(m.free, m.net.now) + time.Duration(float64(wire)*8/m.bits*float64(time.Second))
 }
 
 // onWire returns what a frame takes on the wire, with its head, TLS, TCP, IP and acknowledgements, and in

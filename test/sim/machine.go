@@ -41,12 +41,16 @@ type Machine struct {
 	leads           func() clustermesh.Content // what the machine publishes of its cluster as the leader
 	node            *node.Node                 // nil while there is no daemon
 	off             bool                       // the machine itself is off
+	left            bool                       // for good
 	life            int                        // counts the starts and ends of the daemon
-	saved           node.Saved
+	saved, backup   node.Saved                 // what is on disk, and an older state of it
 	saving, beating bool
 	// busy is when the daemon has handled what came, and free when the link has sent what left.
 	busy, free time.Duration
-	streams    map[clustermesh.Origin]*stream
+	// bits are how many it sends a second, and slow is how many times as long as usual it takes for a message.
+	bits    float64
+	slow    time.Duration
+	streams map[clustermesh.Origin]*stream
 	// out are connections to others, and in those of others, in the order in which they were opened. Some have ended.
 	out, in []*conn
 	pool    pool
@@ -55,7 +59,7 @@ type Machine struct {
 func newMachine(w *Network, c, n int) *Machine {
 	m := &Machine{
 		Self: clustermesh.Origin{Cluster: clusterName(c), Node: nodeName(n)},
-		net:  w, cluster: c, number: n, off: true,
+		net:  w, cluster: c, number: n, off: true, bits: bandwidth, slow: 1,
 	}
 	i := c*w.cfg.Nodes + n
 	m.key = key(fmt.Sprintf("%05d %05d node", c, n))
@@ -64,9 +68,7 @@ func newMachine(w *Network, c, n int) *Machine {
 	}
 	m.leads = m.clusterContent
 	m.addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{172, 16 + byte(i>>16), byte(i >> 8), byte(i)}), gossipPort)
-	if s := w.cfg.Skew; s > 0 {
-		m.skew = w.Draw(2*s) - s
-	}
+	m.setClock()
 	return m
 }
 
@@ -126,8 +128,9 @@ func (m *Machine) TurnOff() {
 	m.Stop()
 }
 
-// Forget loses what the daemon has saved.
-func (m *Machine) Forget() { m.saved = node.Saved{} }
+// Forget loses what the daemon has saved, and SetBack puts an older state of it in its place.
+func (m *Machine) Forget()  { m.saved = node.Saved{} }
+func (m *Machine) SetBack() { m.saved = m.backup }
 
 // Runs reports whether the daemon runs.
 func (m *Machine) Runs() bool { return m.node != nil }
@@ -190,7 +193,7 @@ func (m *Machine) do(event func(n *node.Node, now time.Time)) {
 		}
 	}
 	if a.Changed && m.node.Leader() {
-		m.do(func(n *node.Node, now time.Time) { n.PublishCluster(m.leads(), now) })
+		m.publishCluster()
 	}
 	if a.Beat {
 		m.poke()
@@ -205,9 +208,21 @@ func (m *Machine) poke() {
 	}
 }
 
+// publishCluster publishes what the machine has of its cluster, if it leads that.
+func (m *Machine) publishCluster() {
+	m.do(func(n *node.Node, now time.Time) {
+		if n.Leader() {
+			n.PublishCluster(m.leads(), now)
+		}
+	})
+}
+
 func (m *Machine) save() {
 	m.saving = false
 	m.saved.Records = m.node.Entries()
+	if m.net.rng.IntN(4) == 0 {
+		m.backup = m.saved
+	}
 }
 
 // beats has the node look at what is due, again and again.

@@ -51,8 +51,10 @@ type Network struct {
 	Machines []*Machine
 	// Sent is what was sent so far.
 	Sent Traffic
-	// Loss is the share of packets that is lost now.
-	Loss float64
+	// Loss is the share of packets that is lost now, and Jitter how much longer than usual packets take at most, so
+	// that those of different connections overtake each other.
+	Loss   float64
+	Jitter time.Duration
 
 	cfg   Config
 	rng   *rand.Rand
@@ -93,6 +95,11 @@ func New(cfg Config) *Network {
 		}
 	}
 	return w
+}
+
+// of returns the machines of a cluster.
+func (w *Network) of(cluster int) []*Machine {
+	return w.Machines[cluster*w.cfg.Nodes : (cluster+1)*w.cfg.Nodes]
 }
 
 // Now returns how long the simulation has run.

@@ -33,23 +33,28 @@ type stream struct {
 	closed  bool
 }
 
-// packet is an encoded message, which several frames can carry.
+// packet is a message and its encoding, which several frames can carry.
 type packet struct {
-	bytes []byte
-	kind  replica.Kind
+	message replica.Message
+	bytes   []byte // empty in a heartbeat
+	kind    replica.Kind
 }
 
 // maxDecoded bounds the messages that are remembered.
 const maxDecoded = 1 << 12
 
-// decode returns what a receiver decodes. The same bytes are decoded once for all, because a Message is never changed.
-func (w *Network) decode(bytes []byte) replica.Message {
-	id := maphash.Bytes(hashed, bytes)
+// decode returns what a receiver decodes. That differs from what was sent only if that has records. The same bytes
+// are decoded once for all, because a Message is never changed.
+func (w *Network) decode(p *packet) replica.Message {
+	if p.kind != replica.KindSnapshot {
+		return p.message
+	}
+	id := maphash.Bytes(hashed, p.bytes)
 	m, known := w.decoded[id]
 	if known {
 		return m
 	}
-	m, err := replica.Decode(bytes)
+	m, err := replica.Decode(p.bytes)
 	if err != nil {
 		panic(err)
 	}
@@ -189,7 +194,7 @@ func (m *Machine) send(all []replica.Envelope) {
 			if err != nil {
 				panic(err)
 			}
-			f = frame{packet: &packet{bytes: bytes, kind: e.Message.Kind()}}
+			f = frame{packet: &packet{e.Message, bytes, e.Message.Kind()}}
 		}
 		if s := m.streams[e.To]; s != nil {
 			s.send(f)

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
@@ -39,6 +40,10 @@ func pins(clusters int) authority.Pins {
 	return out
 }
 
+// service is the name of the Service of a machine's endpoint, and pod that of the endpoint's pod, the nth time.
+func (m *Machine) service(e int) string { return "service-" + strconv.Itoa((m.number*10+e)%1000) }
+func (m *Machine) pod(e, n int) string  { return m.service(e) + "-" + strconv.Itoa(n) }
+
 // content is what a node publishes the nth time.
 func (m *Machine) content(n int) clustermesh.Content {
 	pods := [4]byte{10, byte(m.cluster), byte(m.number), 0}
@@ -48,12 +53,12 @@ func (m *Machine) content(n int) clustermesh.Content {
 		Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4(pods), 24)},
 	}}
 	for e := range max(m.net.cfg.Endpoints, 1) {
-		name := fmt.Sprint("service-", (m.number*10+e)%1000)
+		name := m.service(e)
 		pods[3] = byte(e + 2)
 		c.Endpoints = append(c.Endpoints, clustermesh.Endpoint{
 			Service: clustermesh.ServiceName{Namespace: "default", Name: name}, Addr: netip.AddrFrom4(pods),
 			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Node: m.Self.Node, Zone: "eu-west-1a",
-			Pod: fmt.Sprintf("%s-%d", name, n), Ready: true, Serving: true,
+			Pod: m.pod(e, n), Ready: true, Serving: true,
 		})
 	}
 	return c
@@ -61,10 +66,12 @@ func (m *Machine) content(n int) clustermesh.Content {
 
 // clusterContent is what a leader publishes of its cluster: which nodes it has, and what it exports.
 func (m *Machine) clusterContent() (c clustermesh.Content) {
-	for n := range m.net.cfg.Nodes {
-		c.Nodes = append(c.Nodes, nodeName(n))
+	for n, p := range m.net.of(m.cluster) {
+		if !p.left {
+			c.Nodes = append(c.Nodes, nodeName(n))
+		}
 	}
-	for n := range 10 {
+	for n := range max(m.net.cfg.Endpoints, 1) {
 		c.Exports = append(c.Exports, clustermesh.Export{
 			Service: clustermesh.ServiceName{Namespace: "default", Name: fmt.Sprint("service-", n)}, Type: clustermesh.ClusterSetIP,
 			Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}}, Families: []clustermesh.Family{clustermesh.IPv4},
