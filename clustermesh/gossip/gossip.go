@@ -15,6 +15,7 @@ import (
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/pool"
+	"strait.io/strait/clustermesh/gossip/statedir"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/clustermesh/topology"
@@ -92,8 +93,11 @@ type Gossip struct {
 	stating  sync.Mutex // held while a statement about another node is made, so that two do not get the same
 	pool     *pool.Pool // nil before Run
 
-	mu   sync.Mutex
-	node *node.Node
+	records *statedir.Records // used by load, and then by save; nil without a state directory
+
+	mu      sync.Mutex
+	node    *node.Node
+	unsaved origins // whose records changed since they were saved
 }
 
 // New checks the configuration and loads the saved state. It opens no sockets and starts nothing. A
@@ -117,6 +121,7 @@ func New(cfg Config) (*Gossip, error) {
 		strangers: newStrangers(),
 		attests:   newAttests(),
 		seats:     newSeats(),
+		unsaved:   origins{},
 	}
 	saved, problems := g.load()
 	g.node = node.New(node.Config{
@@ -179,7 +184,8 @@ func (g *Gossip) act(a node.Actions) {
 			g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
 		}
 	}
-	if len(a.Dirty) > 0 {
+	if len(a.Dirty) > 0 && g.records != nil {
+		g.unsaved.add(a.Dirty)
 		g.dirty.Poke()
 	}
 	if a.Changed {

@@ -71,9 +71,7 @@ func ahead9(t *testing.T, o clustermesh.Origin) replica.Entry {
 
 func save(t *testing.T, dir string, e replica.Entry) {
 	t.Helper()
-	if err := saveState(t.Context(), dir, []replica.Entry{e}); err != nil {
-		t.Fatal(err)
-	}
+	saveState(t, dir, []replica.Entry{e})
 }
 
 // at returns at which addresses a node is a member.

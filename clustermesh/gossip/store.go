@@ -1,150 +1,34 @@
 package gossip
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/node"
-	"strait.io/strait/clustermesh/gossip/stream"
+	"strait.io/strait/clustermesh/gossip/statedir"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/internal/durable"
 )
 
 const (
-	stateFile  = "replica.cbor"
-	stateMagic = "strait replica 1 "
-	uidsFile   = "clusters.json"
+	uidsFile = "clusters.json"
 	// distancesFile holds steps of round-trip time, so that a restart moves no connections.
 	distancesFile = "distances.json"
 	// savePause is how long a change waits to be saved together with those that follow it, and the
-	// least time between two writes of the state. Encoding a large state takes processor time that
-	// the turn for the same change needs. So a write computes, frame by frame, for a tenth of its
-	// duration (frameShare), and writes take at most a fifth of all time (saveShare). With 100,000
-	// endpoints a crash loses the last half minute, which the other daemons send again.
-	savePause  = time.Second
-	saveShare  = 5
-	frameShare = 10
-	// saveChunk (records) and saveBytes roughly bound one frame in the file.
-	saveChunk = 256
-	saveBytes = 256 << 10
+	// least time between two writes of the state. Encoding a large change takes processor time that
+	// the turn for the same change needs. So writes take at most a fifth of all time (saveShare).
+	savePause = time.Second
+	saveShare = 5
 )
-
-// corruptError is the error for a state file that exists but cannot be used. aside is its new path.
-type corruptError struct {
-	path, aside string
-	cause       error
-}
-
-func (e *corruptError) Error() string { return fmt.Sprintf("read state %s: %v", e.path, e.cause) }
-func (e *corruptError) Unwrap() error { return e.cause }
-
-// loadState reads what saveState wrote; nothing if there is no file. A file that cannot be used is
-// renamed and reported as a corruptError.
-func loadState(dir string) ([]replica.Entry, error) {
-	if dir == "" {
-		return nil, nil
-	}
-	path := filepath.Join(dir, stateFile)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read state: %w", err)
-	}
-	entries, err := decodeState(b)
-	if err == nil {
-		return entries, nil
-	}
-	aside := path + ".corrupt"
-	return nil, &corruptError{path: path, aside: aside, cause: errors.Join(err, os.Rename(path, aside))}
-}
-
-// decodeState decodes a state file: a line with the checksum of the rest, and then frames of
-// snapshots.
-func decodeState(b []byte) ([]replica.Entry, error) {
-	line, rest, ok := bytes.Cut(b, []byte("\n"))
-	hash, magic := bytes.CutPrefix(line, []byte(stateMagic))
-	if !ok || !magic {
-		return nil, errors.New("not a state file of this version")
-	}
-	if sum := sha256.Sum256(rest); string(hash) != hex.EncodeToString(sum[:]) {
-		return nil, errors.New("wrong checksum")
-	}
-	var entries []replica.Entry
-	for r := bytes.NewReader(rest); r.Len() > 0; {
-		frame, err := stream.ReadFrame(r, nil)
-		if err != nil {
-			return nil, err
-		}
-		m, err := replica.Decode(frame)
-		if err != nil {
-			return nil, err
-		}
-		if s, ok := m.(*replica.Snapshot); ok {
-			for _, e := range s.Entries {
-				entries = append(entries, e.Held())
-			}
-		}
-	}
-	return entries, nil
-}
-
-// writeState writes what decodeState reads, frame by frame: a second copy of a large clusterset
-// would be most of the daemon's memory. It sleeps between frames, until ctx ends.
-func writeState(ctx context.Context, f io.WriteSeeker, entries []replica.Entry) error {
-	head := func(sum [sha256.Size]byte) []byte { return []byte(stateMagic + hex.EncodeToString(sum[:]) + "\n") }
-	if _, err := f.Write(head([sha256.Size]byte{})); err != nil {
-		return err
-	}
-	hash := sha256.New()
-	w := bufio.NewWriter(io.MultiWriter(f, hash))
-	var frame []byte
-	for len(entries) > 0 {
-		start := time.Now()
-		n, size := 0, 0
-		for n < len(entries) && n < saveChunk && (n == 0 || size+entries[n].Size() < saveBytes) {
-			size += entries[n].Size()
-			n++
-		}
-		var err error
-		if frame, err = replica.Append(frame[:0], &replica.Snapshot{Entries: entries[:n]}); err != nil {
-			return err
-		}
-		if err := stream.WriteFrame(w, frame); err != nil {
-			return err
-		}
-		if entries = entries[n:]; len(entries) > 0 {
-			sleep(ctx, (frameShare-1)*time.Since(start))
-		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	_, err := f.Write(head([sha256.Size]byte(hash.Sum(nil))))
-	return err
-}
-
-// saveState replaces the state file. A crash leaves the complete old file or the complete new one.
-// It writes slowly until ctx ends, then at full speed.
-func saveState(ctx context.Context, dir string, entries []replica.Entry) error {
-	return durable.Replace(filepath.Join(dir, stateFile), func(f *os.File) error { return writeState(ctx, f, entries) })
-}
 
 // maxStateFile bounds uidsFile and distancesFile, in bytes: more than is written.
 const maxStateFile = 256 << 10
@@ -210,8 +94,11 @@ func (g *Gossip) load() (saved node.Saved, problems map[string]error) {
 		}
 	}
 	var err error
-	saved.Records, err = loadState(g.cfg.StateDir)
-	note("state", err)
+	if g.cfg.StateDir != "" {
+		g.records, saved.Records, err = statedir.OpenRecords(g.cfg.StateDir)
+		note("state", err)
+		g.unsaved.add(g.records.Origins()) // what is not held any more is to be dropped there
+	}
 	saved.Statement, err = loadStatement(g.cfg.StateDir)
 	note("state", err)
 	saved.Distances = loadDistances(g.cfg.StateDir)
@@ -237,21 +124,12 @@ func (g *Gossip) keep(ctx context.Context) {
 	}
 }
 
-// save writes the state, and the clusters' UIDs if they changed: slowly, or at full speed once ctx
-// has ended.
+// save writes what changed of the state: slowly, or at full speed once ctx has ended.
 func (g *Gossip) save(ctx context.Context) {
 	if g.cfg.StateDir == "" {
 		return
 	}
-	entries := ask(g, func(n *node.Node, _ time.Time) []replica.Entry { return n.Entries() })
-	err := saveState(ctx, g.cfg.StateDir, entries)
-	all, news := g.clusters.unsaved()
-	if news {
-		if failed := saveUIDs(g.cfg.StateDir, all); failed != nil {
-			g.clusters.unsave()
-			err = errors.Join(err, failed)
-		}
-	}
+	err := errors.Join(g.saveRecords(ctx), g.saveClusters())
 	g.do(func(n *node.Node, now time.Time) {
 		if err != nil {
 			n.Report("save", stateProblem(err), 0, now)
@@ -262,4 +140,50 @@ func (g *Gossip) save(ctx context.Context) {
 			n.Solved(key, now)
 		}
 	})
+}
+
+// saveRecords saves the records that changed, or all if the file has to be written again.
+func (g *Gossip) saveRecords(ctx context.Context) error {
+	if g.records.Whole() {
+		var all []replica.Entry
+		g.do(func(n *node.Node, _ time.Time) { all, g.unsaved = n.Entries(), origins{} })
+		return g.records.Replace(ctx, all) // if it fails, all are written the next time
+	}
+	var changed []clustermesh.Origin
+	held := map[clustermesh.Origin]replica.Entry{}
+	g.do(func(n *node.Node, _ time.Time) {
+		changed, g.unsaved = slices.Collect(maps.Keys(g.unsaved)), origins{}
+		for _, o := range changed {
+			if e, ok := n.Entry(o); ok {
+				held[o] = e
+			}
+		}
+	})
+	err := g.records.Save(ctx, changed, held)
+	if err != nil {
+		g.do(func(*node.Node, time.Time) { g.unsaved.add(changed) })
+	}
+	return err
+}
+
+// saveClusters saves the clusters' UIDs if they changed.
+func (g *Gossip) saveClusters() error {
+	all, news := g.clusters.unsaved()
+	if !news {
+		return nil
+	}
+	err := saveUIDs(g.cfg.StateDir, all)
+	if err != nil {
+		g.clusters.unsave()
+	}
+	return err
+}
+
+// origins is a set of origins.
+type origins map[clustermesh.Origin]bool
+
+func (s origins) add(all []clustermesh.Origin) {
+	for _, o := range all {
+		s[o] = true
+	}
 }

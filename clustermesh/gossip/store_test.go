@@ -5,27 +5,52 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"strait.io/strait/clustermesh/gossip/statedir"
+	"strait.io/strait/clustermesh/replica"
 )
 
+const stateFile = "replica.cbor"
+
+// loadState reads the records in a state directory.
+func loadState(dir string) ([]replica.Entry, error) {
+	_, entries, err := statedir.OpenRecords(dir)
+	return entries, err
+}
+
+// saveState writes records as an earlier life would have.
+func saveState(t testing.TB, dir string, entries []replica.Entry) {
+	t.Helper()
+	r, _, _ := statedir.OpenRecords(dir)
+	if err := r.Replace(t.Context(), entries); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCorruptState: a daemon starts with any file, and says what of it cannot be read. A file of which nothing
+// can be used is set aside; of another, what is before the damage is used.
 func TestCorruptState(t *testing.T) {
 	c := config(origin("a", "n1"))
 	c.StateDir = t.TempDir()
-	d := start(t, c)
-	d.say(1)
-	d.stop()
 	path := filepath.Join(c.StateDir, stateFile)
+	saveState(t, c.StateDir, someEntries(t, 3))
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{
-		"cut": whole[:len(whole)-3], "empty": {}, "flipped": flip(whole, len(whole)-5), "other": []byte("hello\nworld"),
+	for name, x := range map[string]struct {
+		b    []byte
+		left int // records
+	}{
+		"cut": {whole[:len(whole)-3], 2}, "flipped": {flip(whole, len(whole)-5), 2}, "zeros": {append(slices.Clone(whole), make([]byte, 100)...), 3},
+		"empty": {[]byte{}, 0}, "other": {[]byte("hello\nworld"), 0}, "former": {[]byte("strait replica 1 00\nxyz"), 0},
 	} {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
+		if err := os.WriteFile(path, x.b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		g, err := New(c)
@@ -35,13 +60,54 @@ func TestCorruptState(t *testing.T) {
 		if p := g.Problems(); len(p) != 1 || !strings.Contains(p[0].String(), path) || !p[0].Warning {
 			t.Errorf("%s: problems %v", name, p)
 		}
-		if kept, err := os.ReadFile(path + ".corrupt"); err != nil || !bytes.Equal(kept, b) {
-			t.Errorf("%s: not set aside: %v", name, err)
+		if n := len(g.State().Records); n != x.left {
+			t.Errorf("%s: it starts with %d records, want %d", name, n, x.left)
 		}
-		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s: still in place", name)
+		_, err = os.Stat(path)
+		if kept, failed := os.ReadFile(path + ".corrupt"); x.left == 0 && (failed != nil || !bytes.Equal(kept, x.b) || err == nil) {
+			t.Errorf("%s: not set aside: %v", name, failed)
+		}
+		if x.left > 0 && err != nil {
+			t.Errorf("%s: what can be read is set aside", name)
 		}
 	}
+}
+
+// TestTornState: after a crash in the middle of a write, the next write drops what is left of it.
+func TestTornState(t *testing.T) {
+	c := config(origin("a", "n1"))
+	c.StateDir = t.TempDir()
+	path := filepath.Join(c.StateDir, stateFile)
+	saveState(t, c.StateDir, someEntries(t, 3))
+	whole, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, whole[:len(whole)-3], 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, c)
+	if !d.hasProblem("cannot be read", path, "2 keys") {
+		t.Errorf("problems %v", d.Problems())
+	}
+	d.say(1)
+	eventually(t, "the next write solves it", func() bool { return len(d.Problems()) == 0 })
+	if held, err := loadState(c.StateDir); err != nil || len(held) != 3 {
+		t.Errorf("the state has %d records: %v", len(held), err)
+	}
+}
+
+// TestRefusedRecordIsDropped: what was saved and is not held does not stay in the file.
+func TestRefusedRecordIsDropped(t *testing.T) {
+	c := signing(config(origin("west", "n1")), pinned("west"))
+	c.StateDir = t.TempDir()
+	saveState(t, c.StateDir, someEntries(t, 3)) // of cluster a, without seals
+	d := start(t, c)
+	d.tell(0, 1)
+	eventually(t, "its own record replaces the others", func() bool {
+		held, err := loadState(c.StateDir)
+		return err == nil && len(held) > 0 && !slices.ContainsFunc(held, func(e replica.Entry) bool { return e.Record.Origin.Cluster == "a" })
+	})
 }
 
 // TestCorruptStateIsReplaced: that the last state was lost is an event. Once a good one is on disk, nothing is wrong.

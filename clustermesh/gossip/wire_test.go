@@ -5,8 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
-	"reflect"
 	"testing"
 	"time"
 
@@ -25,46 +23,6 @@ func someEntries(t testing.TB, n int) (entries []replica.Entry) {
 		entries = append(entries, e)
 	}
 	return entries
-}
-
-// encodeState is a state file's bytes.
-func encodeState(t testing.TB, entries []replica.Entry) []byte {
-	t.Helper()
-	dir := t.TempDir()
-	if err := saveState(t.Context(), dir, entries); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, stateFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func TestStateRoundTrip(t *testing.T) {
-	for _, n := range []int{0, 1, saveChunk, 2*saveChunk + 1} {
-		got, err := decodeState(encodeState(t, someEntries(t, n)))
-		if err != nil || len(got) != n {
-			t.Fatalf("%d entries became %d: %v", n, len(got), err)
-		}
-		for _, e := range got {
-			if !reflect.DeepEqual(e, e.Held()) {
-				t.Fatalf("%s came with bytes that can be made again", e.Record.Origin)
-			}
-		}
-	}
-}
-
-func FuzzDecodeState(f *testing.F) {
-	f.Add(encodeState(f, someEntries(f, 3)))
-	f.Add([]byte(stateMagic + "\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		entries, err := decodeState(b)
-		if err != nil {
-			return
-		}
-		encodeState(t, entries)
-	})
 }
 
 // TestForeignStream: what is neither memberlist nor ours, or says nothing, is let go, and gossip goes on.

@@ -64,13 +64,14 @@ var Table = []Package{
 	{Path: "clustermesh/gossip/pool", Imports: []string{"clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/stream", Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
 	{Path: "clustermesh/gossip/statelog"},
+	{Path: "clustermesh/gossip/statedir", Imports: []string{"clustermesh", "clustermesh/replica", "clustermesh/gossip/statelog", "clustermesh/gossip/stream"}},
 	{Path: "clustermesh/gossip/probe", Imports: []string{"clustermesh/gossip/observe"}},
 	{Path: "clustermesh/gossip/node", Pure: true, Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/observe",
 	}},
 	{Path: "clustermesh/gossip", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/node", "clustermesh/gossip/observe",
-		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe",
+		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe", "clustermesh/gossip/statedir", "clustermesh/gossip/statelog",
 	}},
 	{
 		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs", "clustermesh/kube/write", "clustermesh/written"},
@@ -201,7 +202,7 @@ var Table = []Package{
 	{Path: "test/supply"},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
-	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},
+	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/gossip/statelog", "daemon/api", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},
 	// It attacks with the packages that daemons speak gossip with.
 	{Path: "test/redteam", Tests: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",

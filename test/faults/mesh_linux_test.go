@@ -3,7 +3,6 @@ package faults
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"strait.io/strait/clustermesh/gossip/statelog"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -199,7 +199,7 @@ func TestClaimOfEveryAddressIsLeftOut(t *testing.T) {
 	want := []string{"241.5.251.216:80/TCP", "241.145.101.28:80/TCP"} // default/serve, default/more
 	first.eventuallyHoldsOnly(t, want...)
 	testutil.Eventually(t, patience, func() error {
-		text, err := os.ReadFile(state)
+		text, err := savedRecords(state)
 		// More is the service of an endpoint and an export of c2, and of an allocation of either
 		// cluster.
 		if err == nil && (bytes.Count(text, sent) != 1 || bytes.Count(text, []byte("\x64more")) < 4) {
@@ -209,10 +209,20 @@ func TestClaimOfEveryAddressIsLeftOut(t *testing.T) {
 	})
 	b.kill(t)
 	a.kill(t)
-	text, err := os.ReadFile(state)
+	log, err := statelog.Open(state)
 	must(t, err)
-	_, records, _ := bytes.Cut(bytes.Replace(text, sent, bad, 1), []byte("\n"))
-	must(t, os.WriteFile(state, fmt.Appendf(nil, "strait replica 1 %x\n%s", sha256.Sum256(records), records), 0o600))
+	var saved []statelog.Op
+	must(t, log.Values(func(key string, value []byte) error {
+		saved = append(saved, statelog.Op{Key: key, Value: bytes.Replace(value, sent, bad, 1)})
+		return nil
+	}))
+	must(t, log.Replace(func(yield func(statelog.Op, error) bool) {
+		for _, op := range saved {
+			if !yield(op, nil) {
+				return
+			}
+		}
+	}))
 
 	for _, p := range []*process{first.start(t), late.start(t)} {
 		p.says(t, "node c2/n1", "prefixes[", "0.0.0.0/0 covers every address: left out")
@@ -230,6 +240,15 @@ func TestClaimOfEveryAddressIsLeftOut(t *testing.T) {
 			return err
 		}))
 	}
+}
+
+// savedRecords returns the bytes of the records in a state file, one after the other.
+func savedRecords(path string) (text []byte, err error) {
+	log, err := statelog.Open(path)
+	if err == nil {
+		err = log.Values(func(_ string, value []byte) error { text = append(text, value...); return nil })
+	}
+	return text, err
 }
 
 func must(t *testing.T, err error) {

@@ -79,6 +79,9 @@ func (l *Log) Size() (all, live int64) { return l.index.size, l.index.live }
 // Bloated reports whether the log should be compacted: more than half of it counts no more.
 func (l *Log) Bloated() bool { return l.index.bloated() }
 
+// Damaged reports whether the log has a part that cannot be read. The next write drops it; Append(nil) does.
+func (l *Log) Damaged() bool { return l.file != nil && l.file.Size() > l.index.size }
+
 // ErrChanged means that the file was removed or replaced since this Log read or wrote it. Only Replace
 // writes it again.
 var ErrChanged = errors.New("the file was removed or changed by another program")
@@ -176,7 +179,7 @@ func (l *Log) Append(ops []Op) error {
 		return fmt.Errorf("append to %s: %w", l.path, err)
 	}
 	defer f.Close()
-	if l.file.Size() > l.index.size { // damaged
+	if l.Damaged() {
 		if err := f.Truncate(l.index.size); err != nil {
 			return fmt.Errorf("append to %s: %w", l.path, err)
 		}
