@@ -2,6 +2,7 @@ package sim
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"strait.io/strait/clustermesh/gossip/node"
@@ -125,9 +126,15 @@ func (w *Network) leave(m *Machine) {
 	}
 }
 
+// takeOut turns a machine off for good. Those that have it as a seed are told so, as by a person.
 func (m *Machine) takeOut() {
 	m.TurnOff()
 	m.left = true
+	for _, p := range m.net.Machines {
+		if p.node != nil && slices.Contains(p.seeds, m) {
+			p.do(func(n *node.Node, _ time.Time) { n.SetSeeds(p.seedAddrs(), nil) })
+		}
+	}
 }
 
 // isolate cuts a machine off, both ways.

@@ -54,6 +54,7 @@ type Machine struct {
 	// out are connections to others, and in those of others, in the order in which they were opened. Some have ended.
 	out, in []*conn
 	pool    pool
+	seeds   []*Machine
 }
 
 func newMachine(w *Network, c, n int) *Machine {
@@ -87,9 +88,8 @@ func (m *Machine) Start(seeds ...*Machine) {
 		Lead:   m.lead,
 		Random: rand.New(rand.NewPCG(m.net.rng.Uint64(), m.net.rng.Uint64())),
 	}
-	for _, s := range seeds {
-		cfg.Seeds = append(cfg.Seeds, s.addr.String())
-	}
+	m.seeds = seeds
+	cfg.Seeds = m.seedAddrs()
 	if m.net.cfg.Pinned {
 		cfg.Proves = true
 		cfg.Authority = &trust.Config{Node: *m.key, Pins: m.net.pins, Verify: m.net.verifySeal}
@@ -108,6 +108,16 @@ func (m *Machine) Start(seeds ...*Machine) {
 	if m.net.cfg.Pinned {
 		m.after(m.pause(firstAsk), func() { m.keepStated(firstAsk) })
 	}
+}
+
+// seedAddrs are the addresses of the machine's seeds that have not left.
+func (m *Machine) seedAddrs() (out []string) {
+	for _, s := range m.seeds {
+		if !s.left {
+			out = append(out, s.addr.String())
+		}
+	}
+	return out
 }
 
 // Stop ends the daemon. The machine stays, and answers that nothing listens.
