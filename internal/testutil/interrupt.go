@@ -15,11 +15,13 @@ var undos struct {
 	mu    sync.Mutex
 	watch sync.Once
 	list  []*func()
+	begun bool // they run, or have run
 }
 
 // AtInterrupt registers undo to run if the test binary is interrupted (Ctrl-C, SIGTERM), when no
 // test's Cleanup runs. The binary exits with code 130 after all of them have run. Forget
-// unregisters undo.
+// unregisters undo. If the binary was interrupted already, AtInterrupt runs undo and does not return:
+// a test that starts meanwhile, beside others, would leave behind what it makes.
 func AtInterrupt(undo func()) (forget func()) {
 	undos.watch.Do(func() {
 		signals := make(chan os.Signal, 1)
@@ -31,9 +33,10 @@ func AtInterrupt(undo func()) (forget func()) {
 			os.Exit(130)
 		}()
 	})
-	undos.mu.Lock()
-	defer undos.mu.Unlock()
-	undos.list = append(undos.list, &undo)
+	if !register(&undo) {
+		undo()
+		select {}
+	}
 	return func() {
 		undos.mu.Lock()
 		defer undos.mu.Unlock()
@@ -41,8 +44,19 @@ func AtInterrupt(undo func()) (forget func()) {
 	}
 }
 
+// register reports whether undo will run at an interrupt, because there was none yet.
+func register(undo *func()) bool {
+	undos.mu.Lock()
+	defer undos.mu.Unlock()
+	if !undos.begun {
+		undos.list = append(undos.list, undo)
+	}
+	return !undos.begun
+}
+
 func interrupted() {
 	undos.mu.Lock()
+	undos.begun = true
 	list := slices.Clone(undos.list)
 	undos.mu.Unlock()
 	for _, undo := range slices.Backward(list) {

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestAtInterrupt interrupts this test in a process of its own.
@@ -18,7 +17,12 @@ func TestAtInterrupt(t *testing.T) {
 		AtInterrupt(func() { os.Stdout.WriteString("first ") })
 		AtInterrupt(func() { os.Stdout.WriteString("forgotten ") })()
 		cleanup(t, func() error { os.Stdout.WriteString("second "); return errors.New("which fails ") })
-		AtInterrupt(func() { os.Stdout.WriteString("third ") })
+		begun, late := make(chan struct{}), make(chan struct{})
+		AtInterrupt(func() {
+			os.Stdout.WriteString("third ")
+			close(begun)
+			<-late
+		})
 		self, err := os.FindProcess(os.Getpid())
 		if err != nil {
 			t.Fatal(err)
@@ -26,7 +30,10 @@ func TestAtInterrupt(t *testing.T) {
 		if err := self.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute) // it is to end before
+		// Another test of the same binary makes something only now.
+		<-begun
+		AtInterrupt(func() { os.Stdout.WriteString("late "); close(late) })
+		os.Stdout.WriteString("and goes on ")
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestAtInterrupt$", "-test.timeout=30s")
 	cmd.Env = append(os.Environ(), inner+"=1")
@@ -35,7 +42,7 @@ func TestAtInterrupt(t *testing.T) {
 	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("%v, want exit code 130: %s%s", err, &out, &errs)
 	}
-	if want := "third second first "; out.String() != want {
+	if want := "third late second first "; out.String() != want {
 		t.Errorf("ran %q, want %q", &out, want)
 	}
 	if !strings.Contains(errs.String(), "interrupt: ") || !strings.Contains(errs.String(), "which fails") {
