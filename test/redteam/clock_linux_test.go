@@ -68,7 +68,7 @@ func insideWithClocks(t *testing.T) bool {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("testdata/clock has no code for " + runtime.GOARCH)
 	}
-	if os.Getenv(programsEnv) == "" {
+	if testutil.InsideCgroup() == "" {
 		testutil.NeedRoot(t)
 		if err := buildClock(); err != nil {
 			t.Fatal(err)

@@ -87,7 +87,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if os.Getenv(programsEnv) == "" {
+	if testutil.InsideCgroup() == "" {
 		if dir, err := programs(); err == nil {
 			os.RemoveAll(dir)
 		}
@@ -95,16 +95,28 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// inside runs a test in namespaces of its own; see testutil.Inside.
+// inside runs a test in namespaces of its own, beside others; see testutil.Inside.
 func inside(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(programsEnv) == "" {
+	if testutil.InsideCgroup() == "" {
+		t.Parallel()
+	}
+	return insideAlone(t)
+}
+
+// insideAlone is inside for a test that compares times. No other test of this package runs beside it.
+func insideAlone(t *testing.T) bool {
+	t.Helper()
+	if testutil.InsideCgroup() == "" {
 		testutil.NeedRoot(t)
 		dir, err := programs()
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv(programsEnv, dir)
+		// For all tests: each of them sets the same.
+		if err := os.Setenv(programsEnv, dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return testutil.Inside(t, 0)
 }

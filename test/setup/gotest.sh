@@ -59,11 +59,11 @@ list=$(packages "$set_")
 race= parallel= timeout=30m
 case $set_ in
   unit) useRace ;;
-  # Two packages at a time, because they wait more than they work. They share the machine's kernel,
-  # but each test has its own cgroup, namespaces and bpffs.
   # The clients of a pair of CNIs call side by side. All pairs take 50 minutes.
   cni) useRace; parallel='-parallel 8'; timeout=90m ;;
-  kernel | script) useRace; parallel='-p 2'; timeout=45m ;;
+  # Two packages at a time, and up to six parallel tests in a package, because they wait more than they
+  # work. They share the machine's kernel, but each test has its own cgroup, namespaces and bpffs.
+  kernel | script) useRace; parallel='-p 2 -parallel 6'; timeout=45m ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
   # package. The package that takes longest comes first, so that the others run one after the other
   # beside it.
