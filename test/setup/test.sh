@@ -14,10 +14,10 @@ cd "$(dirname "$0")/../.."
 rows=(
   "setup build"
   "e2e | compile lint arch"
-  "unit generate-check fuzz-check kernel script"
+  "unit kernel script | generate-check fuzz-check"
 )
 # These steps compute, and run at low priority so that they do not disturb steps that measure time.
-yielding=" compile lint arch kube-programs "
+yielding=" compile lint arch generate-check fuzz-check kube-programs "
 
 work=$(mktemp -d)
 times=$work/times
