@@ -46,6 +46,16 @@ packages() {
     done
 }
 
+# longestFirst moves packages of the list to its front, by how their paths end: those that take longest,
+# so that the others run one after the other beside them.
+longestFirst() {
+  local end first=
+  for end; do
+    first+=$(grep "$end\$" <<<"$list" || true)$'\n'
+  done
+  list=$(awk 'NF && !seen[$0]++' <<<"$first$list")
+}
+
 if [ "$set_" = compile ]; then
   race=
   useRace
@@ -63,15 +73,19 @@ case $set_ in
   cni) useRace; parallel='-parallel 8'; timeout=90m ;;
   # Two packages at a time, and up to six parallel tests in a package, because they wait more than they
   # work. They share the machine's kernel, but each test has its own cgroup, namespaces and bpffs.
-  kernel | script) useRace; parallel='-p 2 -parallel 6'; timeout=45m ;;
+  kernel | script)
+    useRace
+    parallel='-p 2 -parallel 6'
+    timeout=45m
+    longestFirst /test/redteam /datapath/socklb /clustermesh/gossip
+    ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
-  # package. The package that takes longest comes first, so that the others run one after the other
-  # beside it.
+  # package.
   kube)
     useRace
     parallel='-p 2 -parallel 8'
     timeout=50m
-    list=$(grep '/test/kube$' <<<"$list"; grep -v '/test/kube$' <<<"$list")
+    longestFirst /test/kube
     ;;
 esac
 # -count=1: the tests also depend on this machine's kernel, which go's cache of results does not
