@@ -109,7 +109,7 @@ func (n *Node) tick() {
 	n.measure()
 	n.checkClock()
 	n.renewStatement()
-	n.contacts.Forget(n.replica.Records())
+	n.contacts.Forget(n.replica.Records(), n.now)
 	n.knowMembers()
 	n.updateClaims()
 	n.reviewStatements()

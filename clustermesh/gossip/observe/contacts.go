@@ -224,12 +224,12 @@ func (c *Contacts) renew(o clustermesh.Origin, now time.Time) {
 	n.rounds, n.due = 0, now
 }
 
-// Forget drops the nodes without a record, except those that are live members, have a stream or are
-// being probed.
-func (c *Contacts) Forget(known records) {
+// Forget drops the nodes without a record, except those that are live members, have a stream, are being
+// probed, or have just proven that they are there: they may be about to become members.
+func (c *Contacts) Forget(known records, now time.Time) {
 	maps.DeleteFunc(c.nodes, func(o clustermesh.Origin, n *contact) bool {
 		_, held := known[o]
-		return !held && o != c.self && len(n.lives) == 0 && n.streams == 0 && !n.probing && !n.asking
+		return !held && o != c.self && len(n.lives) == 0 && n.streams == 0 && !n.probing && !n.asking && now.Sub(n.metAt) >= metAge
 	})
 }
 

@@ -209,7 +209,7 @@ func TestForget(t *testing.T) {
 	w.hear(member.ID{Origin: n2, Boot: 5})
 	w.hear(member.ID{Origin: n3, Boot: 5})
 	w.Stream(member.ID{Origin: n4, Boot: 5}, +1, w.now)
-	w.Forget(w.records)
+	w.Forget(w.records, w.now)
 	if len(w.nodes) != 3 {
 		t.Errorf("%d nodes are left of one that is held, one that is heard and one with a stream", len(w.nodes))
 	}
@@ -217,9 +217,29 @@ func TestForget(t *testing.T) {
 	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
 	w.Leave(member.ID{Origin: n3, Boot: 5}, w.now)
 	w.Stream(member.ID{Origin: n4, Boot: 5}, -1, w.now)
-	w.Forget(w.records)
+	w.now = w.now.Add(metAge)
+	w.Forget(w.records, w.now)
 	if len(w.nodes) > 0 || len(w.All(w.records)) != 1 {
 		t.Errorf("left: %v", w.All(w.records))
+	}
+}
+
+// TestForgetsNoProof: a daemon that proved just before it became a member that it is there is alive at once, whatever is
+// tidied up in between.
+func TestForgetsNoProof(t *testing.T) {
+	id := member.ID{Origin: node("a", "n2"), Boot: 5}
+	w := newWatch(t)
+	w.Met(id, w.now)
+	w.now = w.now.Add(metAge / 2)
+	w.Forget(w.records, w.now)
+	w.Join(id, where, w.now)
+	if got := w.Contact(id.Origin); got != clustermesh.Alive {
+		t.Errorf("contact %s", got)
+	}
+	w.Leave(id, w.now)
+	w.now = w.now.Add(metAge)
+	if w.Forget(w.records, w.now); len(w.nodes) > 0 {
+		t.Errorf("kept for ever: %v", w.nodes)
 	}
 }
 
