@@ -60,6 +60,15 @@ func Inside(t testing.TB, namespaces uintptr) bool {
 	return false
 }
 
+// InsideParallel is Inside for a test that runs in parallel with others of its package (t.Parallel).
+func InsideParallel(t *testing.T, namespaces uintptr) bool {
+	t.Helper()
+	if InsideCgroup() == "" {
+		t.Parallel()
+	}
+	return Inside(t, namespaces)
+}
+
 // insideArgs returns the arguments of the inner process. It passes on -short.
 func insideArgs(name string, bench, short bool) []string {
 	args := []string{"-test.v", "-test.timeout=5m", "-test.run=^" + name + "$"}

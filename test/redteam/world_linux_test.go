@@ -95,30 +95,34 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// inside runs a test in namespaces of its own, beside others; see testutil.Inside.
+// inside runs a test in namespaces of its own, in parallel with others; see testutil.Inside.
 func inside(t *testing.T) bool {
 	t.Helper()
-	if testutil.InsideCgroup() == "" {
-		t.Parallel()
-	}
-	return insideAlone(t)
+	usePrograms(t)
+	return testutil.InsideParallel(t, 0)
 }
 
 // insideAlone is inside for a test that compares times. No other test of this package runs beside it.
 func insideAlone(t *testing.T) bool {
 	t.Helper()
-	if testutil.InsideCgroup() == "" {
-		testutil.NeedRoot(t)
-		dir, err := programs()
-		if err != nil {
-			t.Fatal(err)
-		}
-		// For all tests: each of them sets the same.
-		if err := os.Setenv(programsEnv, dir); err != nil {
-			t.Fatal(err)
-		}
-	}
+	usePrograms(t)
 	return testutil.Inside(t, 0)
+}
+
+// usePrograms builds the programs for the inner processes of all tests.
+func usePrograms(t *testing.T) {
+	t.Helper()
+	if testutil.InsideCgroup() != "" {
+		return
+	}
+	testutil.NeedRoot(t)
+	dir, err := programs()
+	if err == nil {
+		err = os.Setenv(programsEnv, dir) // not t.Setenv: the tests are parallel, and set the same
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // pods and nodes are the ranges of the cluster with a number.
