@@ -31,7 +31,7 @@ const hostilePorts = 40
 // frontend that they asked: with sockets that are older, and with new ones, before, during and after. Then nothing is left
 // of what the pod did, or what a sweep frees.
 func TestHostilePod(t *testing.T) {
-	if !inside(t) {
+	if !insideParallel(t) {
 		return
 	}
 	cfg := config(t)

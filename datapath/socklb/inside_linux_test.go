@@ -17,6 +17,13 @@ func inside(t testing.TB) bool {
 	return testutil.Inside(t, 0)
 }
 
+// insideParallel is inside for a test that takes long, and may take longer. Others of that kind run
+// beside it: it must not measure times, nor expect that a new socket has a home of its own.
+func insideParallel(t *testing.T) bool {
+	t.Helper()
+	return testutil.InsideParallel(t, 0)
+}
+
 // config is that of a small balancer on the cgroup of inside.
 func config(t testing.TB) Config {
 	t.Helper()

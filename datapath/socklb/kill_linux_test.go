@@ -125,7 +125,7 @@ func (d *daemon) kill(t testing.TB) {
 // with full maps, and its frontends are changed while it is down. No connect fails or reaches another
 // frontend's backend, and no conversation breaks or shows another peer.
 func TestKill(t *testing.T) {
-	if !inside(t) {
+	if !insideParallel(t) {
 		return
 	}
 	cfg := config(t)

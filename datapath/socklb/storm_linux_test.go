@@ -149,7 +149,7 @@ func flip(t testing.TB, l *LB, fronts []*churned, n int) {
 // TestStorm: connections made while sets flip without pause never fail, and never reach a backend that
 // was in no set of their own frontend. Slots are few, so that they are soon used again.
 func TestStorm(t *testing.T) {
-	if !inside(t) {
+	if !insideParallel(t) {
 		return
 	}
 	cfg := config(t)
@@ -178,7 +178,7 @@ func TestStorm(t *testing.T) {
 // TestRestart: the balancer is closed and opened again and again, and its sets change, while connections
 // are made. None fails, and frontends keep their indexes.
 func TestRestart(t *testing.T) {
-	if !inside(t) {
+	if !insideParallel(t) {
 		return
 	}
 	cfg := config(t)

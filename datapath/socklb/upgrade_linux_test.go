@@ -305,7 +305,7 @@ func TestKilledUpgrade(t *testing.T) {
 // TestUpgradeKilledAnywhere: an upgrade that is killed after any of its steps leaves something that works, and
 // the next Open finishes it.
 func TestUpgradeKilledAnywhere(t *testing.T) {
-	if !inside(t) {
+	if !insideParallel(t) {
 		return
 	}
 	root := config(t)
