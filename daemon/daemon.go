@@ -19,8 +19,9 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/server"
 	"strait.io/strait/daemon/dns"
+	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/reconcile"
 	"strait.io/strait/internal/notify"
@@ -45,8 +46,8 @@ type Daemon struct {
 	gossip  replication
 	kernel  *kernel
 	dns     *dns.Server
-	api     *api.Server
-	metrics *api.Metrics
+	api     *server.Server
+	metrics *metrics.Metrics
 
 	wake          notify.Signal // asks for another turn
 	asked         time.Time     // next scheduled turn; owned by the loop
@@ -80,7 +81,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	wake := notify.New()
-	d := &Daemon{config: c, version: version, log: log, metrics: api.NewMetrics(), wake: wake}
+	d := &Daemon{config: c, version: version, log: log, metrics: metrics.New(), wake: wake}
 	if err := d.openFiles(wake); err != nil {
 		return nil, err
 	}
@@ -104,7 +105,8 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	d.dns = dns.New(dnsConfig(c, log), d.table)
-	d.api = api.New(api.Config{Socket: c.Socket(), Metrics: c.Metrics.Listen.Addr, Log: log.With("part", "api")}, d, d.metrics)
+	d.api = server.New(server.Config{Socket: c.Socket(), Metrics: c.Metrics.Listen.Addr, Scrape: d.metrics.Handler(), Log: log.With("part", "api")}, d)
+	d.metrics.From(d.api, d)
 	return d, nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/datapath/netfilter"
 	"strait.io/strait/datapath/route"
 	"strait.io/strait/datapath/socklb"
@@ -50,7 +50,7 @@ type kernel struct {
 }
 
 // newKernel reads or creates the WireGuard key. It opens nothing.
-func newKernel(c Config, log *slog.Logger, m *api.Metrics) (*kernel, error) {
+func newKernel(c Config, log *slog.Logger, m *metrics.Metrics) (*kernel, error) {
 	k := &kernel{config: c, log: log, handshakes: notify.New(), balancing: notify.New()}
 	k.router = route.New(route.Config{
 		Device: c.Mesh.Device, Table: c.Mesh.Table, Local: c.DNS.givenAddrs(), Log: log.With("part", "route"),

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/turn"
 	"strait.io/strait/datapath"
@@ -92,9 +92,9 @@ func TestAnswersWhileReconcileHangs(t *testing.T) {
 	d.Status() // what the kernel can do is probed once in a daemon's life
 	release := hang(t, d)
 
-	client := &http.Client{Timeout: patience}
+	web := &http.Client{Timeout: patience}
 	for _, path := range []string{"/readyz", "/healthz", "/metrics"} {
-		r, err := client.Get(fmt.Sprintf("http://%s%s", d.api.MetricsAddr(), path))
+		r, err := web.Get(fmt.Sprintf("http://%s%s", d.api.MetricsAddr(), path))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -107,7 +107,7 @@ func TestAnswersWhileReconcileHangs(t *testing.T) {
 	}
 	short, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	status, err := api.NewClient(d.config.Socket()).Status(short)
+	status, err := client.OnSocket(d.config.Socket()).Status(short)
 	if err != nil {
 		t.Errorf("status: %v", err)
 	} else if !status.Ready || status.Datapath.Frontends != 10 || len(status.Datapath.Maps) == 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/internal/key"
 )
 
@@ -30,7 +30,7 @@ func TestProof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, err := newKernel(c, d.log, api.NewMetrics())
+		k, err := newKernel(c, d.log, metrics.New())
 		if err != nil {
 			t.Fatal(err)
 		}

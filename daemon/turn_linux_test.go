@@ -17,7 +17,7 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/replica"
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/key"
@@ -169,7 +169,7 @@ mesh: {device: %[4]s, implementation: userspace, tunnel: external}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.d = &Daemon{config: c, log: log, kube: noServer{}, wake: notify.New(), metrics: api.NewMetrics(), gossip: w,
+	w.d = &Daemon{config: c, log: log, kube: noServer{}, wake: notify.New(), metrics: metrics.New(), gossip: w,
 		source: busySource{}, who: who{Cluster: "a", Advertise: netip.MustParseAddrPort("192.0.2.250:7946")}}
 	w.d.files = w.d.watchFiles(Config{}, nil)
 	if w.d.kernel, err = newKernel(c, log, w.d.metrics); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/wireguard"
@@ -326,7 +327,7 @@ func TestViewNodes(t *testing.T) {
 // A mesh that is wanted and has no device is not off: who reads that looks for a setting.
 func TestMeshWithoutDevice(t *testing.T) {
 	for mode, want := range map[MeshMode]string{MeshWireGuard: "down", MeshOff: "off"} {
-		k, err := newKernel(Config{StateDir: t.TempDir(), Mesh: MeshConfig{Mode: mode}}, slog.New(slog.DiscardHandler), api.NewMetrics())
+		k, err := newKernel(Config{StateDir: t.TempDir(), Mesh: MeshConfig{Mode: mode}}, slog.New(slog.DiscardHandler), metrics.New())
 		if err != nil {
 			t.Fatal(err)
 		}

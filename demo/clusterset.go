@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/demo/lab"
 	"strait.io/strait/demo/traffic"
 )
@@ -145,7 +145,9 @@ func (cs *clusterset) killDaemon(node string) error {
 	return p.Kill()
 }
 
-func (cs *clusterset) api(node string) *api.Client { return api.NewClient(socketFile(cs.Lab, node)) }
+func (cs *clusterset) api(node string) *client.Client {
+	return client.OnSocket(socketFile(cs.Lab, node))
+}
 
 // waitReady waits until a node's daemon is ready.
 func (cs *clusterset) waitReady(ctx context.Context, node string) error {

@@ -9,6 +9,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 )
 
 func (a *app) clusterCommand() *cobra.Command {
@@ -119,7 +120,7 @@ func (a *app) drain(ctx context.Context, d drainable, id string, over time.Durat
 // afterDrain asks a daemon of the cluster what a drain would do.
 func (a *app) afterDrain(ctx context.Context, d drainable, id string) (*api.WhatIf, error) {
 	if d.dir != "" {
-		return ask(ctx, a, func(c *api.Client, ctx context.Context) (*api.WhatIf, error) {
+		return ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.WhatIf, error) {
 			return c.WhatIf(ctx, "drain "+id, "", "")
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/problem"
 )
 
@@ -112,7 +113,7 @@ func (a *app) explainService(ctx context.Context, arg, from string, last *api.Se
 	if err != nil {
 		return nil, err
 	}
-	answer, err := ask(ctx, a, func(c *api.Client, ctx context.Context) (*api.Explanation, error) {
+	answer, err := ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.Explanation, error) {
 		return c.Explain(ctx, service, from)
 	})
 	if err != nil {

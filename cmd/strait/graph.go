@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 )
 
 const graphLong = `Draw the mesh between the clusters as this node sees it: each cluster with its nodes, a link for
@@ -31,7 +32,7 @@ func (a *app) graphCommand() *cobra.Command {
 			if !slices.Contains(graphFormats, format) {
 				return usageError("unknown --output %q; use %s", format, strings.Join(graphFormats, ", "))
 			}
-			list, err := ask(cmd.Context(), a, (*api.Client).Nodes)
+			list, err := ask(cmd.Context(), a, (*client.Client).Nodes)
 			if err != nil {
 				return err
 			}

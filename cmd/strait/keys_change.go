@@ -13,7 +13,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/keyfile"
 )
@@ -213,7 +213,7 @@ func (a *app) keysFinish(ctx context.Context, d keyDir) error {
 
 // keysForget is the last step: the old root goes from the pins, if no node needs it any more.
 func (a *app) keysForget(ctx context.Context, d keyDir, pins authority.Pins, own clustermesh.ClusterName, root authority.PublicKey) error {
-	list, err := ask(ctx, a, (*api.Client).Members)
+	list, err := ask(ctx, a, (*client.Client).Members)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/l4"
 )
 
@@ -30,7 +31,7 @@ func (a *app) servicesCommand() *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := ask(cmd.Context(), a, (*api.Client).Services)
+			list, err := ask(cmd.Context(), a, (*client.Client).Services)
 			if err != nil {
 				return err
 			}
@@ -65,7 +66,7 @@ func (a *app) backendsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := ask(cmd.Context(), a, func(c *api.Client, ctx context.Context) (*api.BackendList, error) {
+			list, err := ask(cmd.Context(), a, func(c *client.Client, ctx context.Context) (*api.BackendList, error) {
 				return c.Backends(ctx, service)
 			})
 			if err != nil {
@@ -121,7 +122,7 @@ func (a *app) nodesCommand() *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := ask(cmd.Context(), a, (*api.Client).Nodes)
+			list, err := ask(cmd.Context(), a, (*client.Client).Nodes)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 )
 
 const membersLong = `List the clusters and nodes of the clusterset with how far this node trusts them: which clusters
@@ -30,7 +31,7 @@ func (a *app) membersCommand() *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := ask(cmd.Context(), a, (*api.Client).Members)
+			list, err := ask(cmd.Context(), a, (*client.Client).Members)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/install/cluster"
 )
 
@@ -75,7 +76,7 @@ func (a *app) revokeHere(ctx context.Context, d keyDir, r revocation) error {
 		return err
 	}
 	if r.key == "" {
-		list, err := ask(ctx, a, (*api.Client).Members)
+		list, err := ask(ctx, a, (*client.Client).Members)
 		if err != nil {
 			return err
 		}

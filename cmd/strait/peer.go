@@ -14,6 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/durable"
 )
 
@@ -224,7 +225,7 @@ func (a *app) peerListCommand() *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := ask(cmd.Context(), a, (*api.Client).Peers)
+			list, err := ask(cmd.Context(), a, (*client.Client).Peers)
 			if err != nil {
 				return err
 			}
@@ -233,7 +234,7 @@ func (a *app) peerListCommand() *cobra.Command {
 				return err
 			}
 			p.table(api.Table(list.Items, a.now()))
-			if services, err := ask(cmd.Context(), a, (*api.Client).Services); err == nil {
+			if services, err := ask(cmd.Context(), a, (*client.Client).Services); err == nil {
 				a.unproxied(p, list.Items, services.Items)
 			}
 			if len(list.Items) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 )
@@ -42,7 +43,7 @@ func (a *app) findPins(ctx context.Context, flag string) pinned {
 	p := pinned{dir: cmp.Or(flag, a.getenv("STRAIT_PINS"))}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	status, err := ask(ctx, a, (*api.Client).Status)
+	status, err := ask(ctx, a, (*client.Client).Status)
 	if err == nil && p.dir == "" {
 		p.dir = status.Datapath.Pins
 	}
@@ -52,7 +53,7 @@ func (a *app) findPins(ctx context.Context, flag string) pinned {
 	}
 	var list *api.ServiceList
 	if err == nil {
-		list, err = ask(ctx, a, (*api.Client).Services)
+		list, err = ask(ctx, a, (*client.Client).Services)
 	}
 	if p.unknown = err; err != nil {
 		return p

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 )
 
 const policyLong = `List this cluster's policies, or show one: which Services of this cluster it selects and shares,
@@ -32,7 +33,7 @@ func (a *app) policyCommand() *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := ask(cmd.Context(), a, (*api.Client).Policies)
+			list, err := ask(cmd.Context(), a, (*client.Client).Policies)
 			if err != nil {
 				return err
 			}

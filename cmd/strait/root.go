@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 )
 
 // answerTimeout bounds one request to the daemon, which answers from memory in milliseconds.
@@ -155,8 +156,8 @@ func finishBuiltins(root *cobra.Command) {
 }
 
 // ask sends one request to the daemon, with a deadline.
-func ask[T any](ctx context.Context, a *app, question func(*api.Client, context.Context) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, a *app, question func(*client.Client, context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	return question(api.NewClient(a.socket), ctx)
+	return question(client.OnSocket(a.socket), ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/install/cluster"
 	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/gossipkey"
@@ -64,7 +65,7 @@ func (a *app) rotateGossipHere(ctx context.Context, d keyDir) error {
 	if err != nil {
 		return err
 	}
-	list, err := ask(ctx, a, (*api.Client).Members)
+	list, err := ask(ctx, a, (*client.Client).Members)
 	if err != nil {
 		return fmt.Errorf("the daemon here knows who follows; run this where straitd runs: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/server"
 )
 
 // view is all that a daemon could say at one moment.
@@ -36,9 +38,8 @@ func (v *view) nodes() *api.NodeList {
 
 // source is a view that tests may change while a server answers from it.
 type source struct {
-	api.Counts // nothing scrapes
-	view       atomic.Pointer[view]
-	alone      atomic.Bool // a drain would leave default/serve without other endpoints
+	view  atomic.Pointer[view]
+	alone atomic.Bool // a drain would leave default/serve without other endpoints
 }
 
 func (s *source) Ready() api.Readiness { return api.Readiness{} }
@@ -89,7 +90,7 @@ func (s *source) Nodes() *api.NodeList {
 	return nil
 }
 
-// startServer runs a real api.Server on a new socket until the test ends.
+// startServer runs a real server.Server on a new socket until the test ends.
 func startServer(t *testing.T, view *view) (socket string, src *source) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "strait-t-") // t.TempDir can be longer than a socket's path may be
@@ -101,7 +102,7 @@ func startServer(t *testing.T, view *view) (socket string, src *source) {
 	socket = filepath.Join(dir, "strait.sock")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- api.New(api.Config{Socket: socket}, src, nil).Run(ctx) }()
+	go func() { done <- server.New(server.Config{Socket: socket}, src).Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -111,10 +112,10 @@ func startServer(t *testing.T, view *view) (socket string, src *source) {
 			t.Error(err)
 		}
 	})
-	client := api.NewClient(socket)
+	c := client.OnSocket(socket)
 	for range 500 {
 		var failure *api.Failure
-		if _, err := client.Status(t.Context()); !errors.As(err, &failure) || failure.Reason == api.Starting {
+		if _, err := c.Status(t.Context()); !errors.As(err, &failure) || failure.Reason == api.Starting {
 			return socket, src
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 )
 
 // completionTimeout keeps shell completion quick when the daemon is slow.
@@ -82,7 +83,7 @@ func (a *app) completeService(cmd *cobra.Command, args []string, prefix string) 
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	list, err := api.NewClient(a.socket).Services(ctx)
+	list, err := client.OnSocket(a.socket).Services(ctx)
 	if err != nil {
 		cobra.CompDebugln(err.Error(), false)
 		return nil, cobra.ShellCompDirectiveNoFileComp

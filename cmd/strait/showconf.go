@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/datapath"
 )
 
@@ -50,7 +51,7 @@ func (a *app) showconfNodeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := ask(cmd.Context(), a, (*api.Client).Nodes)
+			list, err := ask(cmd.Context(), a, (*client.Client).Nodes)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
@@ -52,7 +53,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if wait > 0 {
 				return a.waitStatus(cmd.Context(), wait)
 			}
-			status, err := ask(cmd.Context(), a, (*api.Client).Status)
+			status, err := ask(cmd.Context(), a, (*client.Client).Status)
 			if err != nil {
 				return err
 			}
@@ -108,7 +109,7 @@ func (a *app) waitStatus(ctx context.Context, limit time.Duration) error {
 	defer timeUp.Stop()
 	shown := ""
 	for {
-		status, err := ask(ctx, a, (*api.Client).Status)
+		status, err := ask(ctx, a, (*client.Client).Status)
 		waiting := ""
 		var failure *api.Failure
 		switch {

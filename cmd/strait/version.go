@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 )
 
 // version is set by the linker (-X main.version=…); if empty, the Go toolchain's stamp is used.
@@ -41,7 +42,7 @@ func (a *app) versionCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answer := versionAnswer{Meta: api.Meta{APIVersion: api.APIVersion, Kind: "Version"}, Client: thisVersion()}
-			status, err := ask(cmd.Context(), a, func(c *api.Client, ctx context.Context) (*api.Status, error) {
+			status, err := ask(cmd.Context(), a, func(c *client.Client, ctx context.Context) (*api.Status, error) {
 				ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 				defer cancel()
 				return c.Status(ctx)

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 )
 
 // whatIf shows where connections would go after a change.
 func (a *app) whatIf(ctx context.Context, change, service, from string) error {
-	answer, err := ask(ctx, a, func(c *api.Client, ctx context.Context) (*api.WhatIf, error) {
+	answer, err := ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.WhatIf, error) {
 		return c.WhatIf(ctx, change, service, from)
 	})
 	if err != nil {

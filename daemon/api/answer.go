@@ -82,7 +82,7 @@ func (s Status) Viewpoint() Viewpoint {
 // NewStatusAnswer wraps a status and adds Problems of full maps and foreign programs. Nil lists
 // become empty, so that JSON readers see [] and not null.
 func NewStatusAnswer(s Status) StatusAnswer {
-	s = s.withDatapath()
+	s = s.WithDatapath()
 	s.Clusters = orEmpty(s.Clusters)
 	s.Problems = orEmpty(s.Problems)
 	s.Datapath.Features = orEmpty(s.Datapath.Features)
@@ -101,6 +101,11 @@ func NewNodeList(from Viewpoint, items []Node) *NodeList {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 	})
 	return &NodeList{Meta{APIVersion, KindNodes}, from, orEmpty(items)}
+}
+
+// NewError makes the body of an answer that is not 200.
+func NewError(message, try string) ErrorAnswer {
+	return ErrorAnswer{Meta{APIVersion, KindError}, message, try}
 }
 
 // NewExplanation makes an answer for the service "namespace/name". It is false if the list has no

@@ -32,9 +32,9 @@ func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
 	return p, true
 }
 
-// withDatapath adds the Problems that follow from the datapath: full maps and of foreign programs
+// WithDatapath adds the Problems that follow from the datapath: full maps and of foreign programs
 // that run first. It skips an object that already has a Problem.
-func (s Status) withDatapath() Status {
+func (s Status) WithDatapath() Status {
 	problems := slices.Clone(s.Problems)
 	add := func(p problem.Problem, found bool) {
 		if found && !slices.ContainsFunc(problems, func(q problem.Problem) bool { return q.Ref == p.Ref }) {

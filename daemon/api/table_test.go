@@ -159,10 +159,10 @@ func TestFamiliesOfAService(t *testing.T) {
 }
 
 func TestSimilarServices(t *testing.T) {
-	v := &View{Services: []Service{{Name: "default/serve"}, {Name: "prod/serve"}, {Name: "default/cart"}}}
+	v := []Service{{Name: "default/serve"}, {Name: "prod/serve"}, {Name: "default/cart"}}
 	for name, want := range map[string][]string{"default/srve": {"default/serve"}, "x/serve": {"default/serve", "prod/serve"},
 		"default/crat": {"default/cart"}, "other/thing": nil} {
-		if got := SimilarServices(v.Services, name); !reflect.DeepEqual(got, want) {
+		if got := SimilarServices(v, name); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

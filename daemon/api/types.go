@@ -1,9 +1,8 @@
-// Package api is the daemon's local HTTP API: the answers (types.go), the server on a unix socket,
-// the client that the CLI uses, and the Prometheus metrics.
+// Package api is the contract between a daemon and those that ask it: the answers (types.go,
+// answer.go), why there is none (failure.go), and what follows from an answer alone.
 //
-// Inputs are answers computed by package daemon; outputs are JSON and metrics. It must not know how
-// answers are computed: no State, no kernel. A request costs only what its answer needs: see
-// Source.
+// Inputs are what package daemon knows; outputs are values with a form in JSON. It must not know how
+// answers are computed, who carries them (server, client), nor how they are shown (table).
 package api
 
 import (
@@ -18,6 +17,9 @@ import (
 
 // APIVersion is in every JSON answer. Within one version, fields are only ever added.
 const APIVersion = "cli.strait.io/v1"
+
+// DefaultSocket is where straitd serves the API unless runDir is set.
+const DefaultSocket = "/run/strait/strait.sock"
 
 // Status is the one-screen summary of a node's daemon.
 type Status struct {

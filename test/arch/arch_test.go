@@ -127,6 +127,18 @@ func TestPureDeps(t *testing.T) {
 	}
 }
 
+// TestCommandLinksNoMetrics keeps the daemon's metrics and server out of the program that people download, also
+// by way of other modules.
+func TestCommandLinksNoMetrics(t *testing.T) {
+	linked := goList(t, "-deps", "./cmd/strait")
+	for _, p := range linked {
+		inside, _ := strings.CutPrefix(p.ImportPath, Module+"/")
+		if strings.Contains(p.ImportPath, "prometheus") || below(inside, []string{"daemon/metrics", "daemon/api/server"}) {
+			t.Errorf("%s: [binaries] is linked into strait by %q: remove that import", p.ImportPath, importers(linked, p.ImportPath))
+		}
+	}
+}
+
 func importers(all []listed, path string) (out []string) {
 	for _, p := range all {
 		if slices.Contains(p.Imports, path) {

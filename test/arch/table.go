@@ -127,14 +127,18 @@ var Table = []Package{
 	{Path: "daemon/plan/mesh", Pure: true, Imports: []string{"clustermesh", "datapath"}},
 	{Path: "daemon/lend"}, // the daemon reads what a pod of the node lends
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
-	{Path: "daemon/api", Imports: []string{"datapath"}},
+	{Path: "daemon/api", Pure: true, Imports: []string{"datapath"}},
+	{Path: "daemon/api/client", Imports: []string{"daemon/api"}},
+	{Path: "daemon/api/server", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/client", "daemon/api/fake"}},
+	{Path: "daemon/api/fake", Imports: []string{"daemon/api", "datapath"}},
+	{Path: "daemon/metrics", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/fake"}},
 	{Path: "daemon/dns", Imports: []string{"clustermesh", "internal/tld"}},
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
-		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/belief", "daemon/objects",
-	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/written"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
+		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/belief", "daemon/objects",
+	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/written", "daemon/api/client"}}, // its benchmark starts at a record's bytes, its tests of policies at objects
 
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},
@@ -142,15 +146,15 @@ var Table = []Package{
 	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/lend"}},
 	// It asks the daemon and, like the demo, also reads the pinned maps: the daemon can be dead.
 	{Path: "cmd/strait", Imports: []string{
-		"daemon/api", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
+		"daemon/api", "daemon/api/client", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
 		"clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "docs",
 		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate",
-	}, Tests: []string{"datapath/socklb"}},
+	}, Tests: []string{"datapath/socklb", "daemon/api/server"}},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.
 	{Path: "demo", Imports: []string{
-		"demo/lab", "demo/traffic", "daemon/api", "install/examples", "datapath", "datapath/socklb/inspect",
+		"demo/lab", "demo/traffic", "daemon/api", "daemon/api/client", "install/examples", "datapath", "datapath/socklb/inspect",
 		"clustermesh", "clustermesh/authority", "install/bundle", "install/standalone",
 	}},
 	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
@@ -185,7 +189,7 @@ var Table = []Package{
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/cilium", "test/bench/failover", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/hostile", "test/kubelab", "test/kubelab/programs",
 	}},
 	// Measures the clusterset of strait demo, from outside.
-	{Path: "test/bench/failover", Imports: []string{"daemon/api", "datapath", "datapath/socklb/inspect", "demo/lab", "demo/traffic"}},
+	{Path: "test/bench/failover", Imports: []string{"daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "demo/lab", "demo/traffic"}},
 	// Measures against a real API server. It speaks gossip for the nodes that do not exist.
 	{Path: "test/bench/scale", Imports: []string{
 		"clustermesh", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica", "datapath/socklb/inspect", "internal/fabric", "test/kubelab",
@@ -202,13 +206,13 @@ var Table = []Package{
 	{Path: "test/supply"},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
-	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/gossip/statelog", "daemon/api", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},
+	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/gossip/statelog", "daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},
 	// It attacks with the packages that daemons speak gossip with.
 	{Path: "test/redteam", Tests: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
-		"daemon/api", "datapath/socklb/inspect", "test/pages",
+		"daemon/api", "daemon/api/client", "datapath/socklb/inspect", "test/pages",
 	}},
-	{Path: "test/locality", Tests: []string{"daemon/api", "datapath", "datapath/socklb/inspect", "internal/fabric"}},
+	{Path: "test/locality", Tests: []string{"daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "internal/fabric"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver", "test/pages"}},
 	{Path: "test/leader", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/object", "daemon/api", "test/kubelab", "test/kubelab/apiserver"}},
 	// Standalone packages and programs that know nothing of strait.
@@ -277,7 +281,7 @@ var Dependencies = []Dependency{
 	{Path: "golang.org/x/time", Owners: []string{"clustermesh/gossip", "clustermesh/gossip/pool"}, Why: "rates of peers: what they send, and what they ask of the API server"},
 	{Path: "golang.org/x/net/publicsuffix", Owners: []string{"internal/tld"}, Why: "the list of top-level domains, which changes each month"},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},
-	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/api"}},
+	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/metrics"}},
 	{Path: "go4.org/netipx", Owners: []string{"datapath/netfilter"}},
 	{Path: "golang.zx2c4.com/wireguard", Owners: []string{"datapath/wireguard"}},
 

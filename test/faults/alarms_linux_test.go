@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
 )
@@ -129,7 +130,7 @@ func (a *alarms) is(m *machine, states ...string) error {
 func (a *alarms) state(m *machine) (api.Tunnel, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	list, err := api.NewClient(a.life.m.path("run/strait.sock")).Nodes(ctx)
+	list, err := client.OnSocket(a.life.m.path("run/strait.sock")).Nodes(ctx)
 	if err != nil {
 		return api.Tunnel{}, err
 	}

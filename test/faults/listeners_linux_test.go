@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/testutil"
 )
@@ -71,7 +71,7 @@ func (m *machine) portsOfWorkers() (out []uint16, err error) {
 func (p *process) readyPortsOfWorkers() (out []uint16, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	list, err := api.NewClient(p.m.path("run/strait.sock")).Services(ctx)
+	list, err := client.OnSocket(p.m.path("run/strait.sock")).Services(ctx)
 	if err != nil {
 		return nil, err
 	}

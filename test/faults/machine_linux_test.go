@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/testutil"
@@ -301,7 +302,7 @@ func (p *process) answers(t *testing.T) {
 func (p *process) status() (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return api.NewClient(p.m.path("run/strait.sock")).Status(ctx)
+	return client.OnSocket(p.m.path("run/strait.sock")).Status(ctx)
 }
 
 // logBuffer takes what a process writes while others read it.

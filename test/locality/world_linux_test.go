@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/fabric"
 	"strait.io/strait/internal/testutil"
 )
@@ -194,7 +194,7 @@ func (c *cluster) pod(host byte) netip.Addr { return netip.AddrFrom4([4]byte{10,
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 func (c *cluster) socket() string          { return c.path("run/strait.sock") }
 func (c *cluster) pins() string            { return filepath.Join(c.bpf, "strait") }
-func (c *cluster) api() *api.Client        { return api.NewClient(c.socket()) }
+func (c *cluster) api() *client.Client     { return client.OnSocket(c.socket()) }
 
 // write replaces a file as a careful operator does.
 func (c *cluster) write(name, text string) {

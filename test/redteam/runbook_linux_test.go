@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/pages"
 )
@@ -175,7 +176,7 @@ func (m *member) believes(node string) (end func()) {
 	go func() {
 		looks := 0
 		for ctx.Err() == nil {
-			list, err := api.NewClient(m.path("run/strait.sock")).Members(ctx)
+			list, err := client.OnSocket(m.path("run/strait.sock")).Members(ctx)
 			is := func(n api.Member) bool { return n.Cluster == m.cluster && n.Node == node && len(n.Keys) == 1 }
 			if err == nil && !slices.ContainsFunc(list.Items, is) {
 				done <- fmt.Errorf("%s/%s does not believe %s: %+v", m.cluster, m.node, node, list.Items)

@@ -11,7 +11,7 @@ import (
 
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/testutil"
 )
@@ -70,7 +70,7 @@ func (m *member) hasTunnel(node string, want bool) {
 	testutil.Eventually(m.w, patience, func() error {
 		ctx, cancel := context.WithTimeout(m.w.Context(), 2*time.Second)
 		defer cancel()
-		nodes, err := api.NewClient(m.path("run/strait.sock")).Nodes(ctx)
+		nodes, err := client.OnSocket(m.path("run/strait.sock")).Nodes(ctx)
 		if err != nil {
 			return err
 		}

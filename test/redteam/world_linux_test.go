@@ -34,6 +34,7 @@ import (
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/l4"
@@ -314,7 +315,7 @@ func (m *member) frontends() string {
 func (m *member) status() (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(m.w.Context(), 2*time.Second)
 	defer cancel()
-	return api.NewClient(m.path("run/strait.sock")).Status(ctx)
+	return client.OnSocket(m.path("run/strait.sock")).Status(ctx)
 }
 
 // says waits until one problem in the status has all the words.

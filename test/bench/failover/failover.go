@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/demo/lab"
 	"strait.io/strait/demo/traffic"
 )
@@ -133,7 +134,7 @@ func (c *clusterset) begin(ctx context.Context) error {
 	return err
 }
 
-func (c *clusterset) api(n lab.Node) *api.Client { return api.NewClient(c.socket(n)) }
+func (c *clusterset) api(n lab.Node) *client.Client { return client.OnSocket(c.socket(n)) }
 
 func (c *clusterset) socket(n lab.Node) string {
 	return filepath.Join(c.NodeDir(n.Name), "run", "strait.sock")

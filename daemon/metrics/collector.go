@@ -1,4 +1,4 @@
-package api
+package metrics
 
 import (
 	"runtime/debug"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/problem"
 )
 
@@ -65,7 +66,7 @@ func (gauges) Describe(ch chan<- *prometheus.Desc) {
 // Collect sends what the sources report. Before the first plan it sends only build_info and
 // api_writes_total.
 func (c gauges) Collect(ch chan<- prometheus.Metric) {
-	c.m.look(func(s *Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
+	c.m.look(func(s *api.Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
 	for _, w := range c.m.writes() {
 		result := "ok"
 		if w.Failed {
@@ -75,14 +76,7 @@ func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Written counts the attempts at one kind of write.
-type Written struct {
-	Verb, Kind string
-	Failed     bool
-	Count      uint64
-}
-
-func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, totals *tally) {
+func collect(ch chan<- prometheus.Metric, s *api.Status, nodes map[string]int, totals *tally) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		for i := range labels {
 			labels[i] = label(labels[i])
@@ -102,7 +96,7 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 	gauge(frontends, float64(s.Datapath.Frontends))
 	gauge(backends, float64(s.Datapath.Backends))
 	gauge(attached, oneIf(s.Datapath.Attached))
-	gauge(pinned, oneIf(s.Authority == AuthorityPinned))
+	gauge(pinned, oneIf(s.Authority == api.AuthorityPinned))
 	collectTraffic(ch, s.Datapath, totals)
 	// Always send every state, so that sums and alerts never miss one.
 	for _, state := range []string{"alive", "quiet", "silent", "held", "dead"} {
@@ -114,18 +108,18 @@ func collect(ch chan<- prometheus.Metric, s *Status, nodes map[string]int, total
 	ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Datapath.Dropped.Refused), "refused")
 	ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Datapath.Dropped.Untracked), "untracked")
 	gauge(unwritten, float64(s.Unwritten))
-	for severity, n := range severities(s.withDatapath().Problems) {
+	for severity, n := range severities(s.WithDatapath().Problems) {
 		gauge(problems, n, severity)
 	}
 	for _, remote := range s.Clusters {
-		if remote.State == Here {
+		if remote.State == api.Here {
 			continue
 		}
-		for _, state := range []ClusterState{Joined, Quiet, Held} {
+		for _, state := range []api.ClusterState{api.Joined, api.Quiet, api.Held} {
 			gauge(remoteState, oneIf(remote.State == state), remote.Name, string(state))
 		}
 		if t := remote.Tunnels; t != nil {
-			for _, state := range TunnelStates {
+			for _, state := range api.TunnelStates {
 				gauge(tunnels, float64(t.States[state]), remote.Name, state)
 			}
 			gauge(tunnelRTT, t.RTT/1000, remote.Name)

@@ -1,7 +1,8 @@
-package api
+package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -14,16 +15,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/fake"
 )
 
 func TestClientGetsWhatTheViewHas(t *testing.T) {
-	v := sample()
-	s := New(Config{Socket: socketIn(shortDir(t))}, newSource(v), nil)
+	v := fake.Sample()
+	s := New(Config{Socket: socketIn(shortDir(t))}, fake.NewSource(v))
 	start(t, s)
-	c, ctx := NewClient(s.cfg.Socket), t.Context()
+	c, ctx := client.OnSocket(s.cfg.Socket), t.Context()
 
 	status, err := c.Status(ctx)
-	if want := NewStatusAnswer(v.Status).Status; err != nil || !reflect.DeepEqual(*status, want) {
+	if want := api.NewStatusAnswer(v.Status).Status; err != nil || !reflect.DeepEqual(*status, want) {
 		t.Errorf("Status: %v\n got %+v\nwant %+v", err, status, want)
 	}
 	services, err := c.Services(ctx)
@@ -49,32 +54,32 @@ func TestClientGetsWhatTheViewHas(t *testing.T) {
 }
 
 func TestHandlerErrorsAreAnswers(t *testing.T) {
-	broken := sample()
+	broken := fake.Sample()
 	broken.Services[0].Frontends[0].Endpoints[0].Share = math.NaN()
 	for _, c := range []struct {
 		name, method, path string
-		view               *View
+		view               *fake.View
 		status             int
 		message            string
 	}{
 		{"no plan", "GET", "/v1/status", nil, 503, "has no plan yet"},
-		{"unknown service", "GET", "/v1/explain?service=default/srve", sample(), 404, "did you mean default/serve?"},
-		{"service missing", "GET", "/v1/explain", sample(), 400, "?service=NAMESPACE/NAME"},
-		{"service without namespace", "GET", "/v1/explain?service=serve", sample(), 400, "?service=NAMESPACE/NAME"},
-		{"a mirror", "GET", "/v1/explain?service=shop/far", sample(), 404, "is a mirror of us-west/shop/cart, us-east/shop/cart by policy stars"},
-		{"unknown path", "GET", "/v2/status", sample(), 404, "/v1/services"},
-		{"writing", "POST", "/v1/status", sample(), 405, "read-only"},
+		{"unknown service", "GET", "/v1/explain?service=default/srve", fake.Sample(), 404, "did you mean default/serve?"},
+		{"service missing", "GET", "/v1/explain", fake.Sample(), 400, "?service=NAMESPACE/NAME"},
+		{"service without namespace", "GET", "/v1/explain?service=serve", fake.Sample(), 400, "?service=NAMESPACE/NAME"},
+		{"a mirror", "GET", "/v1/explain?service=shop/far", fake.Sample(), 404, "is a mirror of us-west/shop/cart, us-east/shop/cart by policy stars"},
+		{"unknown path", "GET", "/v2/status", fake.Sample(), 404, "/v1/services"},
+		{"writing", "POST", "/v1/status", fake.Sample(), 405, "read-only"},
 		{"not JSON", "GET", "/v1/services", broken, 500, "encode the answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := New(Config{}, newSource(c.view), nil)
+			s := New(Config{}, fake.NewSource(c.view))
 			w := httptest.NewRecorder()
 			s.localHandler().ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
-			var a ErrorAnswer
+			var a api.ErrorAnswer
 			if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
 				t.Fatal(err)
 			}
-			if w.Code != c.status || a.APIVersion != APIVersion || a.Kind != KindError || !strings.Contains(a.Message+a.Try, c.message) {
+			if w.Code != c.status || a.APIVersion != api.APIVersion || a.Kind != api.KindError || !strings.Contains(a.Message+a.Try, c.message) {
 				t.Errorf("status %d, %+v", w.Code, a)
 			}
 		})
@@ -86,15 +91,15 @@ func FuzzServiceQuery(f *testing.F) {
 	for _, s := range []string{"default/serve", "default/srve", "", "/", "a/b/c", "\x00/\xff", strings.Repeat("x/", 300)} {
 		f.Add(s)
 	}
-	s := New(Config{}, newSource(sample()), nil)
+	s := New(Config{}, fake.NewSource(fake.Sample()))
 	f.Fuzz(func(t *testing.T, service string) {
 		for _, path := range []string{"/v1/explain", "/v1/backends"} {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest("GET", path, nil)
 			r.URL.RawQuery = "service=" + url.QueryEscape(service)
 			s.localHandler().ServeHTTP(w, r)
-			var m Meta
-			if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil || m.APIVersion != APIVersion {
+			var m api.Meta
+			if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil || m.APIVersion != api.APIVersion {
 				t.Errorf("%s %q: %v in %s", path, service, err, w.Body)
 			}
 		}
@@ -116,27 +121,28 @@ func get(t *testing.T, at netip.AddrPort, path string) (int, string) {
 }
 
 func TestReadyzFollowsTheView(t *testing.T) {
-	src := newSource(nil)
-	s := New(Config{Socket: socketIn(shortDir(t)), Metrics: netip.MustParseAddrPort("127.0.0.1:0")}, src, nil)
+	src := fake.NewSource(nil)
+	s := New(Config{Socket: socketIn(shortDir(t)), Metrics: netip.MustParseAddrPort("127.0.0.1:0"),
+		Scrape: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "strait_build_info{} 1") })}, src)
 	start(t, s)
 	waitFor(t, "metrics", func() bool { return s.MetricsAddr().IsValid() })
-	waiting, ready := sample(), sample()
+	waiting, ready := fake.Sample(), fake.Sample()
 	waiting.Status.Ready, waiting.Status.Waiting = false, []string{"maps", "manifests"}
 	for _, step := range []struct {
-		view    *View
+		view    *fake.View
 		status  int
 		message string
 	}{
 		{nil, 503, "no plan yet"}, {waiting, 503, "waiting for maps, manifests"}, {ready, 200, "ok"}, {waiting, 503, "not ready"},
 	} {
-		src.view.Store(step.view)
+		src.Store(step.view)
 		if status, body := get(t, s.MetricsAddr(), "/readyz"); status != step.status || !strings.Contains(body, step.message) {
 			t.Errorf("readyz: %d %q, want %d %q", status, body, step.status, step.message)
 		}
 		if status, body := get(t, s.MetricsAddr(), "/healthz"); status != 200 || body != "ok\n" {
 			t.Errorf("healthz: %d %q", status, body)
 		}
-		if status, body := get(t, s.MetricsAddr(), "/metrics"); status != 200 || !strings.Contains(body, "strait_build_info{") {
+		if status, body := get(t, s.MetricsAddr(), "/metrics"); status != 200 || !strings.Contains(body, "strait_build_info{}") {
 			t.Errorf("metrics: %d %q", status, body)
 		}
 	}
@@ -152,8 +158,8 @@ func TestMetricsPortInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	at := taken.Addr().(*net.TCPAddr).AddrPort()
-	v := sample()
-	s := New(Config{Socket: socketIn(shortDir(t)), Metrics: at}, newSource(v), nil)
+	v := fake.Sample()
+	s := New(Config{Socket: socketIn(shortDir(t)), Metrics: at}, fake.NewSource(v))
 	s.retry = 20 * time.Millisecond
 	start(t, s)
 	waitFor(t, "the problem", func() bool { return len(s.Problems()) == 1 })
@@ -161,7 +167,7 @@ func TestMetricsPortInUse(t *testing.T) {
 	if p.Warning || p.Field != "metrics.listen" || !strings.Contains(p.Message, at.String()+" is in use") || !strings.Contains(p.Try, "ss -ltnp") {
 		t.Errorf("%+v", p)
 	}
-	status, err := NewClient(s.cfg.Socket).Status(t.Context())
+	status, err := client.OnSocket(s.cfg.Socket).Status(t.Context())
 	if err != nil || !slices.Contains(status.Problems, p) || len(status.Problems) != 3 {
 		t.Errorf("status: %v, %+v", err, status)
 	}

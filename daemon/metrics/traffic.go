@@ -1,31 +1,12 @@
-package api
+package metrics
 
 import (
-	"net/netip"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"strait.io/strait/internal/l4"
+	"strait.io/strait/daemon/api"
 )
-
-// Traffic is what the kernel counted at a frontend.
-type Traffic struct {
-	// Service is "namespace/name".
-	Service  string
-	Frontend l4.Addr
-	// Connects and Refused are as in Frontend.
-	Connects, Refused uint64
-	// Backends are all endpoints considered for the frontend, used or not.
-	Backends []BackendTraffic
-}
-
-// BackendTraffic is one backend's part of a frontend's traffic.
-type BackendTraffic struct {
-	Addr     netip.AddrPort
-	Cluster  string
-	Connects uint64
-}
 
 var (
 	frontendConnects = desc("frontend_connects_total",
@@ -56,7 +37,7 @@ var trafficDescs = []*prometheus.Desc{frontendConnects, frontendRefused, backend
 	socketsDestroyed, recordsLost, recordsSwept, boundConnects}
 
 // collectTraffic sends what the kernel counted.
-func collectTraffic(ch chan<- prometheus.Metric, d Datapath, t *tally) {
+func collectTraffic(ch chan<- prometheus.Metric, d api.Datapath, t *tally) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
 	}

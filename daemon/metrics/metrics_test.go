@@ -1,4 +1,4 @@
-package api
+package metrics
 
 import (
 	"errors"
@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"strait.io/strait/daemon/api/fake"
 )
 
-func observe(m *Metrics, s Daemon) { m.observe(s, s) }
-
 func TestMetricsLint(t *testing.T) {
-	m := NewMetrics()
-	observe(m, newSource(sample()))
+	m := New()
+	from(m, fake.NewSource(fake.Sample()))
 	m.Observe("socklb", time.Millisecond, nil)
 	m.Observe("socklb", time.Millisecond, errors.New("x"))
 	findings, err := testutil.GatherAndLint(m.registry)
@@ -46,9 +46,9 @@ func TestMetricsLint(t *testing.T) {
 }
 
 func TestMetricsFollowTheView(t *testing.T) {
-	m := NewMetrics()
-	src := newSource(sample())
-	observe(m, src)
+	m := New()
+	src := fake.NewSource(fake.Sample())
+	m.From(src, src)
 	check := func(want string, names ...string) {
 		t.Helper()
 		if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...); err != nil {
@@ -121,20 +121,20 @@ strait_hooks_attached 1
 `, "strait_gossip_members", "strait_remote_cluster_state", "strait_remote_cluster_last_heard_timestamp_seconds",
 		"strait_problems", "strait_origins", "strait_frontends", "strait_backends", "strait_hooks_attached")
 
-	detached := sample()
+	detached := fake.Sample()
 	detached.Status.Datapath.Attached = false
-	src.view.Store(detached)
+	src.Store(detached)
 	check(`# HELP strait_hooks_attached 1 if the socket hooks are attached; 0 means that connections bypass strait.
 # TYPE strait_hooks_attached gauge
 strait_hooks_attached 0
 `, "strait_hooks_attached")
 
-	src.view.Store(nil)
+	src.Store(nil)
 	check("", "strait_hooks_attached", "strait_problems", "strait_gossip_members")
 }
 
 func TestObserve(t *testing.T) {
-	m := NewMetrics()
+	m := New()
 	clock := time.Unix(1000, 500_000_000)
 	m.now = func() time.Time { return clock }
 	m.Observe("route", 2*time.Millisecond, nil)
@@ -160,15 +160,18 @@ func TestObserve(t *testing.T) {
 
 // TestHostileNames: a name of another cluster cannot spoil the scrape.
 func TestHostileNames(t *testing.T) {
-	m := NewMetrics()
-	v := sample()
+	m := New()
+	v := fake.Sample()
 	v.Status.Clusters[1].Name = "b\xff\n\""
 	twin := v.Services[0]
 	v.Services[0].Name, twin.Name = "x\xfe/y", "x\xff/y" // one label for both
 	v.Services = append(v.Services, twin)
 	v.Services[0].Frontends[0].Endpoints[1].Cluster = "b\xff\n\""
-	observe(m, newSource(v))
+	from(m, fake.NewSource(v))
 	if _, err := m.registry.Gather(); err != nil {
 		t.Error(err)
 	}
 }
+
+// from makes a source answer the scrapes of m.
+func from(m *Metrics, s *fake.Source) { m.From(s, s) }

@@ -1,10 +1,11 @@
-package api
+package metrics
 
 import (
 	"maps"
 	"net/netip"
 	"strings"
 
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/l4"
 )
 
@@ -50,7 +51,7 @@ type tally struct {
 
 // count adds what is new. Totals of frontends that are gone are dropped. Totals of backends stay
 // while their service and their cluster exist, even if there are no backends at the moment.
-func (t *tally) count(clusters []Cluster, traffic func(each func(Traffic))) {
+func (t *tally) count(clusters []api.Cluster, traffic func(each func(api.Traffic))) {
 	if t.seen == nil {
 		*t = tally{0, map[counter]reading{}, map[string]uint64{}, map[frontendSeries]total{}, map[backendSeries]total{}}
 	}
@@ -68,7 +69,7 @@ func (t *tally) count(clusters []Cluster, traffic func(each func(Traffic))) {
 	})
 }
 
-func (t *tally) add(f Traffic) {
+func (t *tally) add(f api.Traffic) {
 	series := frontendSeries{label(f.Service), f.Frontend.Port, f.Frontend.Proto}
 	n := t.frontends[series]
 	n.round = t.round

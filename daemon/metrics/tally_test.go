@@ -1,4 +1,4 @@
-package api
+package metrics
 
 import (
 	"net/netip"
@@ -9,28 +9,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/fake"
 	"strait.io/strait/internal/l4"
 )
 
 // counted is a view of one service with one frontend and a backend per count, all in cluster b.
-func counted(connects, refused uint64, backends map[string]uint64) *View {
-	f := Frontend{Addr: l4.New(netip.MustParseAddr("241.0.0.1"), 80, l4.TCP), Connects: connects, Refused: refused}
+func counted(connects, refused uint64, backends map[string]uint64) *fake.View {
+	f := api.Frontend{Addr: l4.New(netip.MustParseAddr("241.0.0.1"), 80, l4.TCP), Connects: connects, Refused: refused}
 	for ip, n := range backends {
-		f.Endpoints = append(f.Endpoints, Endpoint{Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), 8080), Cluster: "b", Connects: n})
+		f.Endpoints = append(f.Endpoints, api.Endpoint{Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), 8080), Cluster: "b", Connects: n})
 	}
-	return &View{Status: Status{Clusters: []Cluster{{Name: "a"}, {Name: "b"}}},
-		Services: []Service{{Name: "default/serve", Frontends: []Frontend{f}}}}
+	return &fake.View{Status: api.Status{Clusters: []api.Cluster{{Name: "a"}, {Name: "b"}}},
+		Services: []api.Service{{Name: "default/serve", Frontends: []api.Frontend{f}}}}
 }
 
 var (
 	serveTCP  = frontendSeries{"default/serve", 80, l4.TCP}
 	serveInB  = backendSeries{"default/serve", "b"}
-	withoutIt = &View{Status: Status{Clusters: []Cluster{{Name: "a"}}}}
+	withoutIt = &fake.View{Status: api.Status{Clusters: []api.Cluster{{Name: "a"}}}}
 )
 
 // with counts what is new in a view.
-func (t *tally) with(v *View) *tally {
-	t.count(v.Status.Clusters, v.traffic)
+func (t *tally) with(v *fake.View) *tally {
+	t.count(v.Status.Clusters, v.Traffic)
 	return t
 }
 
@@ -46,20 +48,20 @@ func TestTallyNeverFalls(t *testing.T) {
 	type counts = map[string]uint64
 	for _, c := range []struct {
 		name  string
-		views []*View
+		views []*fake.View
 		front traffic
 		back  uint64
 	}{
-		{"as the kernel counts", []*View{counted(9, 1, counts{"10.0.0.1": 4, "10.0.0.2": 5})}, traffic{9, 1}, 9},
-		{"seen again", []*View{counted(9, 1, counts{"10.0.0.1": 9}), counted(9, 1, counts{"10.0.0.1": 9})}, traffic{9, 1}, 9},
-		{"a pod leaves", []*View{counted(9, 0, counts{"10.0.0.1": 4, "10.0.0.2": 5}), counted(10, 0, counts{"10.0.0.1": 5})},
+		{"as the kernel counts", []*fake.View{counted(9, 1, counts{"10.0.0.1": 4, "10.0.0.2": 5})}, traffic{9, 1}, 9},
+		{"seen again", []*fake.View{counted(9, 1, counts{"10.0.0.1": 9}), counted(9, 1, counts{"10.0.0.1": 9})}, traffic{9, 1}, 9},
+		{"a pod leaves", []*fake.View{counted(9, 0, counts{"10.0.0.1": 4, "10.0.0.2": 5}), counted(10, 0, counts{"10.0.0.1": 5})},
 			traffic{10, 0}, 10},
-		{"a pod comes", []*View{counted(9, 0, counts{"10.0.0.1": 9}), counted(12, 0, counts{"10.0.0.1": 9, "10.0.0.2": 3})},
+		{"a pod comes", []*fake.View{counted(9, 0, counts{"10.0.0.1": 9}), counted(12, 0, counts{"10.0.0.1": 9, "10.0.0.2": 3})},
 			traffic{12, 0}, 12},
-		{"all pods leave", []*View{counted(9, 0, counts{"10.0.0.1": 9}), counted(9, 2, nil)}, traffic{9, 2}, 9},
-		{"a pod comes back with its counter at zero", []*View{counted(9, 0, counts{"10.0.0.1": 9}), counted(9, 0, nil),
+		{"all pods leave", []*fake.View{counted(9, 0, counts{"10.0.0.1": 9}), counted(9, 2, nil)}, traffic{9, 2}, 9},
+		{"a pod comes back with its counter at zero", []*fake.View{counted(9, 0, counts{"10.0.0.1": 9}), counted(9, 0, nil),
 			counted(11, 0, counts{"10.0.0.1": 2})}, traffic{11, 0}, 11},
-		{"the kernel's counters begin at 0 again", []*View{counted(9, 3, counts{"10.0.0.1": 9}), counted(2, 1, counts{"10.0.0.1": 2})},
+		{"the kernel's counters begin at 0 again", []*fake.View{counted(9, 3, counts{"10.0.0.1": 9}), counted(2, 1, counts{"10.0.0.1": 2})},
 			traffic{11, 4}, 11},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -130,9 +132,9 @@ func TestTallyCountsAll(t *testing.T) {
 }
 
 func TestTrafficMetrics(t *testing.T) {
-	m := NewMetrics()
-	src := newSource(sample())
-	observe(m, src)
+	m := New()
+	src := fake.NewSource(fake.Sample())
+	m.From(src, src)
 	want := `# HELP strait_backend_connects_total Connections that the backends of a service in one cluster got, this node's own cluster included.
 # TYPE strait_backend_connects_total counter
 strait_backend_connects_total{remote_cluster="a",service="default/serve"} 5
@@ -161,9 +163,9 @@ strait_sockets_destroyed_total{proto="UDP"} 3
 			t.Error(err)
 		}
 	}
-	gone := sample()
+	gone := fake.Sample()
 	gone.Services[0].Frontends[0].Endpoints = gone.Services[0].Frontends[0].Endpoints[:1]
-	src.view.Store(gone)
+	src.Store(gone)
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...); err != nil {
 		t.Errorf("after the pod of b left: %v", err)
 	}
@@ -171,10 +173,10 @@ strait_sockets_destroyed_total{proto="UDP"} 3
 
 // TestFullMapIsAProblem: also where the daemon reports none.
 func TestFullMapIsAProblem(t *testing.T) {
-	m := NewMetrics()
-	v := sample()
+	m := New()
+	v := fake.Sample()
 	v.Status.Datapath.Maps[0].Used = v.Status.Datapath.Maps[0].Limit
-	observe(m, newSource(v))
+	from(m, fake.NewSource(v))
 	want := `# HELP strait_problems Problems that strait status shows.
 # TYPE strait_problems gauge
 strait_problems{severity="error"} 2
@@ -187,31 +189,31 @@ strait_problems{severity="warning"} 1
 
 // growing answers each question with more connections than the one before.
 type growing struct {
-	source
+	fake.Source
 	mu sync.Mutex
 	n  uint64
 }
 
-func (g *growing) Traffic(each func(Traffic)) {
+func (g *growing) Traffic(each func(api.Traffic)) {
 	g.mu.Lock()
 	g.n++
 	n := g.n
 	g.mu.Unlock()
-	counted(n, 0, map[string]uint64{"10.0.0.1": n}).traffic(each)
+	counted(n, 0, map[string]uint64{"10.0.0.1": n}).Traffic(each)
 }
 
 // TestScrapesAtOnce: answers that overtake each other are not taken for counters that started
 // again.
 func TestScrapesAtOnce(t *testing.T) {
-	m := NewMetrics()
+	m := New()
 	src := &growing{}
-	src.view.Store(counted(0, 0, nil))
-	observe(m, src)
+	src.Store(counted(0, 0, nil))
+	m.From(src, src)
 	var scrapes sync.WaitGroup
 	for range 8 {
 		scrapes.Go(func() {
 			for range 200 {
-				m.look(func(*Status, map[string]int, *tally) {})
+				m.look(func(*api.Status, map[string]int, *tally) {})
 			}
 		})
 	}

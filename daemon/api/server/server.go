@@ -1,4 +1,10 @@
-package api
+// Package server is the daemon's local HTTP server: the answers of package api for root on a unix
+// socket, and metrics and probes on TCP.
+//
+// Inputs are a Source of answers, and a handler of scrapes; outputs are JSON and the Problems of its
+// own ports. It must not know how answers are computed: no State, no kernel. A request costs only
+// what its answer needs: see Source.
+package server
 
 import (
 	"context"
@@ -15,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/problem"
 )
 
@@ -25,41 +32,23 @@ const metricsRetry = 5 * time.Second
 // wait for the kernel to be programmed. The caller owns what it returns.
 type Source interface {
 	// Ready costs the same in a clusterset of any size: the kubelet asks every 2 s.
-	Ready() Readiness
+	Ready() api.Readiness
 	// Status, Services and Nodes are computed when called; nil before the first plan.
-	Status() *Status
-	Services() *ServiceList
-	Nodes() *NodeList
-	MemberList() *MemberList
-	Peers() *PeerList
+	Status() *api.Status
+	Services() *api.ServiceList
+	Nodes() *api.NodeList
+	MemberList() *api.MemberList
+	Peers() *api.PeerList
 	// PolicyList lists the cluster's policies; nil while the daemon starts.
-	PolicyList() *PolicyList
+	PolicyList() *api.PolicyList
 	// MirrorOf returns the policy by which a Service, as NAMESPACE/NAME, is a mirror, and its sources, as
 	// CLUSTER/NAMESPACE/NAME; empty if it is none.
 	MirrorOf(service string) (policy string, sources []string)
 	// ServicesFrom lists the services as another node would use them: "NODE", "CLUSTER/NODE", or ""
 	// for this one.
-	ServicesFrom(node string) (*ServiceList, error)
+	ServicesFrom(node string) (*api.ServiceList, error)
 	// WhatIf returns where connections would go after a change, to one service or to all.
-	WhatIf(change, service, from string) (*WhatIf, error)
-}
-
-// Counts are what a scrape needs besides the status.
-type Counts interface {
-	// Members counts the nodes of the clusterset by what gossip knows about them: "alive" (this
-	// node included), "quiet", "silent", "held"; or "dead". States without nodes may be missing.
-	Members() map[string]int
-	// Writes counts the writes to the API server that were tried since the daemon started.
-	Writes() []Written
-	// Traffic calls each for every frontend of every service. The slice of backends is valid only
-	// until each returns.
-	Traffic(each func(Traffic))
-}
-
-// Daemon answers everything.
-type Daemon interface {
-	Source
-	Counts
+	WhatIf(change, service, from string) (*api.WhatIf, error)
 }
 
 // Config is where the API listens.
@@ -69,17 +58,18 @@ type Config struct {
 	Socket string
 	// Metrics is the TCP address for /metrics, /healthz and /readyz; the zero value is off.
 	Metrics netip.AddrPort
+	// Scrape answers /metrics; nil if there are no metrics.
+	Scrape http.Handler
 	// Log may be nil.
 	Log *slog.Logger
 }
 
 // Server answers the CLI on a unix socket, and Prometheus and the kubelet on TCP.
 type Server struct {
-	cfg     Config
-	src     Daemon
-	metrics *Metrics
-	log     *slog.Logger
-	retry   time.Duration
+	cfg   Config
+	src   Source
+	log   *slog.Logger
+	retry time.Duration
 
 	listener net.Listener // set by Listen
 	file     fs.FileInfo  // of the socket
@@ -89,16 +79,15 @@ type Server struct {
 	bound   netip.AddrPort
 }
 
-// New makes a server that answers from src and counts in m, which may be nil.
-func New(cfg Config, src Daemon, m *Metrics) *Server {
-	s := &Server{cfg: cfg, src: src, metrics: m, log: cfg.Log, retry: metricsRetry}
+// New makes a server that answers from src.
+func New(cfg Config, src Source) *Server {
+	s := &Server{cfg: cfg, src: src, log: cfg.Log, retry: metricsRetry}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if s.metrics == nil {
-		s.metrics = NewMetrics()
+	if s.cfg.Scrape == nil {
+		s.cfg.Scrape = http.NotFoundHandler()
 	}
-	s.metrics.observe(s, src)
 	return s
 }
 
@@ -233,7 +222,7 @@ func (s *Server) Problems() []problem.Problem {
 }
 
 // Status returns the source's status plus the server's own Problems, each once.
-func (s *Server) Status() *Status {
+func (s *Server) Status() *api.Status {
 	status := s.src.Status()
 	own := s.Problems()
 	if status == nil || len(own) == 0 {

@@ -1,4 +1,4 @@
-package api
+package metrics
 
 import (
 	"os"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strait.io/strait/daemon/api/fake"
 )
 
 // TestMetricsPage: docs/metrics.md has a row for each metric with its type and its labels, and mentions no other.
@@ -15,8 +17,8 @@ func TestMetricsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := NewMetrics()
-	observe(m, newSource(sample()))
+	m := New()
+	from(m, fake.NewSource(fake.Sample()))
 	m.Observe("socklb", time.Millisecond, nil)
 	families, err := m.registry.Gather()
 	if err != nil {

@@ -1,4 +1,4 @@
-package api
+package server
 
 import (
 	"context"
@@ -11,13 +11,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/fake"
 )
 
 func TestSocketIsPrivate(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	dir := shortDir(t)
-	s := New(Config{Socket: socketIn(dir)}, newSource(sample()), nil)
+	s := New(Config{Socket: socketIn(dir)}, fake.NewSource(fake.Sample()))
 	stop := start(t, s)
 	for path, want := range map[string]fs.FileMode{s.cfg.Socket: fs.ModeSocket | 0o600, dir + "/run": fs.ModeDir | 0o700} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
@@ -31,13 +35,13 @@ func TestSocketIsPrivate(t *testing.T) {
 }
 
 func TestLiveSocketIsNotTaken(t *testing.T) {
-	first := New(Config{Socket: socketIn(shortDir(t))}, newSource(sample()), nil)
+	first := New(Config{Socket: socketIn(shortDir(t))}, fake.NewSource(fake.Sample()))
 	start(t, first)
-	err := New(first.cfg, newSource(sample()), nil).Run(t.Context())
+	err := New(first.cfg, fake.NewSource(fake.Sample())).Run(t.Context())
 	if want := fmt.Sprintf("another straitd is running (pid %d)", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	if _, err := NewClient(first.cfg.Socket).Status(t.Context()); err != nil {
+	if _, err := client.OnSocket(first.cfg.Socket).Status(t.Context()); err != nil {
 		t.Errorf("the first server does not answer any more: %v", err)
 	}
 }
@@ -53,12 +57,12 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 		l.SetUnlinkOnClose(false)
 		l.Close()
 	}
-	var f *Failure
-	if _, err := NewClient(path).Status(t.Context()); !errors.As(err, &f) || f.Reason != Refused {
+	var f *api.Failure
+	if _, err := client.OnSocket(path).Status(t.Context()); !errors.As(err, &f) || f.Reason != api.Refused {
 		t.Errorf("before: %v", err)
 	}
-	start(t, New(Config{Socket: path}, newSource(sample()), nil))
-	if _, err := NewClient(path).Status(t.Context()); err != nil {
+	start(t, New(Config{Socket: path}, fake.NewSource(fake.Sample())))
+	if _, err := client.OnSocket(path).Status(t.Context()); err != nil {
 		t.Errorf("after: %v", err)
 	}
 }
@@ -73,7 +77,7 @@ func TestSocketErrorsSayWhatToDo(t *testing.T) {
 		dir + strings.Repeat("/long", 30):   "choose a shorter runDir",
 		dir + "/file/below/a-file/its.sock": "create the run directory",
 	} {
-		err := New(Config{Socket: path}, newSource(nil), nil).Run(t.Context())
+		err := New(Config{Socket: path}, fake.NewSource(nil)).Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: %v, want %q", path, err, message)
 		}
@@ -107,7 +111,7 @@ func raceFor(t *testing.T, path string, servers int) {
 	for range servers {
 		go func() {
 			<-begin
-			errs <- New(Config{Socket: path}, newSource(sample()), nil).Run(ctx)
+			errs <- New(Config{Socket: path}, fake.NewSource(fake.Sample())).Run(ctx)
 		}()
 	}
 	close(begin)
@@ -121,7 +125,7 @@ func raceFor(t *testing.T, path string, servers int) {
 			t.Fatal("two servers think that they have the socket")
 		}
 	}
-	if _, err := NewClient(path).Status(ctx); err != nil {
+	if _, err := client.OnSocket(path).Status(ctx); err != nil {
 		t.Errorf("the winner does not answer: %v", err)
 	}
 	cancel()
@@ -133,11 +137,11 @@ func raceFor(t *testing.T, path string, servers int) {
 // TestListenIsEnough: the socket is taken before Run, so a second daemon finds out before it does
 // anything.
 func TestListenIsEnough(t *testing.T) {
-	s := New(Config{Socket: socketIn(shortDir(t))}, newSource(sample()), nil)
+	s := New(Config{Socket: socketIn(shortDir(t))}, fake.NewSource(fake.Sample()))
 	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := New(s.cfg, newSource(nil), nil).Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "another straitd is running") {
+	if err := New(s.cfg, fake.NewSource(nil)).Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "another straitd is running") {
 		t.Errorf("the second got %v", err)
 	}
 	start(t, s)
@@ -145,14 +149,14 @@ func TestListenIsEnough(t *testing.T) {
 
 // TestStopLeavesASuccessorsSocket: a server that stops late removes only its own socket.
 func TestStopLeavesASuccessorsSocket(t *testing.T) {
-	s := New(Config{Socket: socketIn(shortDir(t))}, newSource(sample()), nil)
+	s := New(Config{Socket: socketIn(shortDir(t))}, fake.NewSource(fake.Sample()))
 	stop := start(t, s)
 	if err := os.Remove(s.cfg.Socket); err != nil {
 		t.Fatal(err)
 	}
-	start(t, New(s.cfg, newSource(sample()), nil))
+	start(t, New(s.cfg, fake.NewSource(fake.Sample())))
 	stop()
-	if _, err := NewClient(s.cfg.Socket).Status(t.Context()); err != nil {
+	if _, err := client.OnSocket(s.cfg.Socket).Status(t.Context()); err != nil {
 		t.Errorf("the successor lost its socket: %v", err)
 	}
 }

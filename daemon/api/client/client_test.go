@@ -1,4 +1,4 @@
-package api
+package client
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strait.io/strait/daemon/api"
 )
 
 func TestClientFailures(t *testing.T) {
@@ -33,20 +35,20 @@ func TestClientFailures(t *testing.T) {
 	defer close(release)
 	for _, c := range []struct {
 		socket  string
-		reason  FailureReason
+		reason  api.FailureReason
 		message string
 	}{
-		{dir + "/none", NoSocket, "--socket PATH or STRAIT_SOCKET"},
-		{serve("garbage", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }), NotStrait, "same version"},
+		{dir + "/none", api.NoSocket, "--socket PATH or STRAIT_SOCKET"},
+		{serve("garbage", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }), api.NotStrait, "same version"},
 		{serve("newer", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"apiVersion":"cli.strait.io/v9","kind":"Status"}`)
-		}), NotStrait, "cli.strait.io/v9"},
-		{serve("slow", func(http.ResponseWriter, *http.Request) { <-release }), NoAnswer, "in time"},
+		}), api.NotStrait, "cli.strait.io/v9"},
+		{serve("slow", func(http.ResponseWriter, *http.Request) { <-release }), api.NoAnswer, "in time"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, err := NewClient(c.socket).Status(ctx)
+		_, err := OnSocket(c.socket).Status(ctx)
 		cancel()
-		var f *Failure
+		var f *api.Failure
 		if !errors.As(err, &f) || f.Reason != c.reason || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v", c.socket, err)
 		}
@@ -61,9 +63,12 @@ func TestClientDenied(t *testing.T) {
 		}
 		t.Skip("needs root, to become another user")
 	}
-	s := New(Config{Socket: socketIn(shortDir(t))}, newSource(sample()), nil)
-	start(t, s)
-	var err error
+	socket := shortDir(t) + "/strait.sock"
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
@@ -71,11 +76,22 @@ func TestClientDenied(t *testing.T) {
 			err = errno
 			return
 		}
-		_, err = net.Dial("unix", s.cfg.Socket)
+		_, err = net.Dial("unix", socket)
 	})
 	wg.Wait()
-	var f *Failure
-	if !errors.As(dialFailure(t.Context(), s.cfg.Socket, err), &f) || f.Reason != Denied || !strings.Contains(f.Error(), "as root") {
+	var f *api.Failure
+	if !errors.As(dialFailure(t.Context(), socket, err), &f) || f.Reason != api.Denied || !strings.Contains(f.Error(), "as root") {
 		t.Errorf("dial gave %v, the client %+v", err, f)
 	}
+}
+
+// shortDir is a new directory whose path leaves room for a socket's.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "strait-t-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }

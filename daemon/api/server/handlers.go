@@ -1,4 +1,4 @@
-package api
+package server
 
 import (
 	"encoding/json"
@@ -7,8 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/problem"
 )
 
@@ -20,19 +19,19 @@ func (s *Server) localHandler() http.Handler {
 		if status := s.Status(); status == nil {
 			writeStarting(w)
 		} else {
-			writeJSON(w, http.StatusOK, NewStatusAnswer(*status))
+			writeJSON(w, http.StatusOK, api.NewStatusAnswer(*status))
 		}
 	})
 	mux.HandleFunc("GET /v1/nodes", whole(s.src.Nodes))
 	mux.HandleFunc("GET /v1/members", whole(s.src.MemberList))
 	mux.HandleFunc("GET /v1/policies", whole(s.src.PolicyList))
 	mux.HandleFunc("GET /v1/peers", whole(s.src.Peers))
-	mux.HandleFunc("GET /v1/services", s.fromServices(func(l *ServiceList, _ string) (any, bool) { return l, true }))
-	mux.HandleFunc("GET /v1/backends", s.fromServices(func(l *ServiceList, service string) (any, bool) {
-		return NewBackendList(l, service)
+	mux.HandleFunc("GET /v1/services", s.fromServices(func(l *api.ServiceList, _ string) (any, bool) { return l, true }))
+	mux.HandleFunc("GET /v1/backends", s.fromServices(func(l *api.ServiceList, service string) (any, bool) {
+		return api.NewBackendList(l, service)
 	}))
-	mux.HandleFunc("GET /v1/explain", s.requireService(s.fromServices(func(l *ServiceList, service string) (any, bool) {
-		return NewExplanation(l, service)
+	mux.HandleFunc("GET /v1/explain", s.requireService(s.fromServices(func(l *api.ServiceList, service string) (any, bool) {
+		return api.NewExplanation(l, service)
 	})))
 	mux.HandleFunc("GET /v1/whatif", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -66,7 +65,7 @@ func whole[T any](list func() *T) http.HandlerFunc {
 
 // fromServices writes what derive makes of the services and of the service in the query. False
 // means that there is no such service.
-func (s *Server) fromServices(derive func(l *ServiceList, service string) (any, bool)) http.HandlerFunc {
+func (s *Server) fromServices(derive func(l *api.ServiceList, service string) (any, bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		l := s.src.Services()
 		if node := r.URL.Query().Get("from"); node != "" && l != nil {
@@ -127,9 +126,9 @@ func writeMirror(w http.ResponseWriter, service, policy string, sources []string
 		fmt.Sprintf("strait policy %s, and kubectl -n %s get endpointslices -l kubernetes.io/service-name=%s", policy, namespace, name))
 }
 
-func writeNoService(w http.ResponseWriter, l *ServiceList, service string) {
+func writeNoService(w http.ResponseWriter, l *api.ServiceList, service string) {
 	try := "list all services: strait services"
-	if similar := SimilarServices(l.Items, service); len(similar) > 0 {
+	if similar := api.SimilarServices(l.Items, service); len(similar) > 0 {
 		try = "did you mean " + strings.Join(similar, ", ") + "? List all services: strait services"
 	}
 	writeError(w, http.StatusNotFound,
@@ -137,32 +136,25 @@ func writeNoService(w http.ResponseWriter, l *ServiceList, service string) {
 }
 
 func writeError(w http.ResponseWriter, status int, message, try string) {
-	writeJSON(w, status, ErrorAnswer{Meta{APIVersion, KindError}, message, try})
+	writeJSON(w, status, api.NewError(message, try))
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	text, err := json.MarshalIndent(body, "", "  ")
 	if err != nil { // JSON cannot hold the answer, such as a share that is NaN
 		status = http.StatusInternalServerError
-		text, _ = json.Marshal(ErrorAnswer{Meta{APIVersion, KindError}, "encode the answer: " + err.Error(),
-			"please report this as a bug of straitd"})
+		text, _ = json.Marshal(api.NewError("encode the answer: "+err.Error(), "please report this as a bug of straitd"))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n')) // a client that went away is not our error
 }
 
-// maxScrapes bounds concurrent scrapes. The first one at 10,000 services of 10 endpoints allocates
-// 55 MB, most of which is garbage at once.
-const maxScrapes = 3
-
 // MetricsHandler answers on TCP, which every process of the node can reach. It shows no topology
 // beyond what metrics show. Probes ask the source for its readiness and nothing else.
 func (s *Server) MetricsHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
-	}))
+	mux.Handle("GET /metrics", s.cfg.Scrape)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		r := s.src.Ready()

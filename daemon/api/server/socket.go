@@ -1,4 +1,4 @@
-package api
+package server
 
 import (
 	"context"
@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// DefaultSocket is where straitd serves the API unless runDir is set.
-	DefaultSocket = "/run/strait/strait.sock"
 	// maxSocketPath is the size of sockaddr_un.sun_path minus its final zero byte (unix(7)).
 	maxSocketPath = 107
 	newSuffix     = ".new"

@@ -1,0 +1,150 @@
+// Package client asks a daemon and decodes its answers, or explains why there is none.
+//
+// Inputs are questions; outputs are the answers of package api, or an *api.Failure. It must not know
+// how answers are computed or shown.
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+
+	"strait.io/strait/daemon/api"
+)
+
+// maxAnswer bounds what the client reads: 10,000 services with 10 endpoints are about 30 MB.
+const maxAnswer = 256 << 20
+
+// Client queries the straitd behind one unix socket. Its errors are all *api.Failure.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// OnSocket makes a client of the straitd behind a unix socket. It does not connect yet.
+func OnSocket(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// Status asks for the node's summary.
+func (c *Client) Status(ctx context.Context) (*api.Status, error) {
+	var a api.StatusAnswer
+	if err := c.get(ctx, "status", "", api.KindStatus, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a.Status, nil
+}
+
+// Services asks for all imports and global services.
+func (c *Client) Services(ctx context.Context) (*api.ServiceList, error) {
+	var a api.ServiceList
+	if err := c.get(ctx, "services", "", api.KindServices, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// Backends asks for the backends of one service ("namespace/name"), or of all for "".
+func (c *Client) Backends(ctx context.Context, service string) (*api.BackendList, error) {
+	var a api.BackendList
+	if err := c.get(ctx, "backends", service, api.KindBackends, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// Nodes asks for all machines of the clusterset.
+func (c *Client) Nodes(ctx context.Context) (*api.NodeList, error) {
+	var a api.NodeList
+	if err := c.get(ctx, "nodes", "", api.KindNodes, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// Members asks for all clusters and nodes, with their keys and trust.
+func (c *Client) Members(ctx context.Context) (*api.MemberList, error) {
+	var a api.MemberList
+	if err := c.get(ctx, "members", "", api.KindMembers, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// Policies asks for this cluster's policies, with what they share.
+func (c *Client) Policies(ctx context.Context) (*api.PolicyList, error) {
+	var a api.PolicyList
+	if err := c.get(ctx, "policies", "", api.KindPolicies, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// Peers asks for the machines outside every cluster that have a pin.
+func (c *Client) Peers(ctx context.Context) (*api.PeerList, error) {
+	var a api.PeerList
+	if err := c.get(ctx, "peers", "", api.KindPeers, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// Explain asks why each endpoint of one service ("namespace/name") is in use or not, from this node or
+// another: "NODE" or "CLUSTER/NODE".
+func (c *Client) Explain(ctx context.Context, service, from string) (*api.Explanation, error) {
+	var a api.Explanation
+	if err := c.ask(ctx, "explain", url.Values{"service": {service}, "from": {from}}, api.KindExplanation, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// WhatIf asks where connections from a node would go after a change, to one service, or to all for "".
+func (c *Client) WhatIf(ctx context.Context, change, service, from string) (*api.WhatIf, error) {
+	var a api.WhatIf
+	if err := c.ask(ctx, "whatif", url.Values{"change": {change}, "service": {service}, "from": {from}}, api.KindWhatIf, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+func (c *Client) get(ctx context.Context, path, service, kind string, into any, meta *api.Meta) error {
+	return c.ask(ctx, path, url.Values{"service": {service}}, kind, into, meta)
+}
+
+// ask sends a query; values that are empty are left out.
+func (c *Client) ask(ctx context.Context, path string, query url.Values, kind string, into any, meta *api.Meta) error {
+	maps.DeleteFunc(query, func(_ string, v []string) bool { return v[0] == "" })
+	u := url.URL{Scheme: "http", Host: "strait", Path: "/v1/" + path, RawQuery: query.Encode()}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return fmt.Errorf("make request %s: %w", u.String(), err)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return dialFailure(ctx, c.socket, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return dialFailure(ctx, c.socket, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return answerFailure(c.socket, response.StatusCode, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return notStrait(c.socket, err)
+	}
+	if meta.APIVersion != api.APIVersion || meta.Kind != kind {
+		return notStrait(c.socket, fmt.Errorf("answer is %q %q, want %q %q", meta.APIVersion, meta.Kind, api.APIVersion, kind))
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"syscall"
+
+	"strait.io/strait/daemon/api"
+)
+
+// dialFailure explains an error of the connection itself.
+func dialFailure(ctx context.Context, socket string, err error) error {
+	f := &api.Failure{Reason: api.NoAnswer, Cause: err,
+		Message: fmt.Sprintf("straitd at %s did not answer: %v", socket, rootCause(err)),
+		Try:     "see its log for what keeps it busy"}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Reason = api.NoSocket
+		f.Message = fmt.Sprintf("there is no socket %s: straitd does not run here, or uses another runDir", socket)
+		f.Try = "start straitd, or name its socket with --socket PATH or STRAIT_SOCKET"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		f.Reason = api.Refused
+		f.Message = fmt.Sprintf("nothing listens on %s: straitd ran here and is gone (traffic continues as last programmed)", socket)
+		f.Try = "start straitd again; its log says why it ended"
+		if info, err := os.Stat(socket); err == nil && info.Mode().Type() != fs.ModeSocket {
+			// The kernel refuses any other file in the same way.
+			f.Message = socket + " is not a socket"
+			f.Try = "name straitd's socket with --socket PATH or STRAIT_SOCKET"
+		}
+	case errors.Is(err, fs.ErrPermission):
+		f.Reason = api.Denied
+		f.Message = fmt.Sprintf("not allowed to open %s: only root may ask straitd", socket)
+		f.Try = "run the same command as root (sudo)"
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.Message = fmt.Sprintf("straitd at %s accepted the connection but did not answer in time", socket)
+	}
+	return f
+}
+
+// rootCause drops the wrapping that repeats the URL and the socket.
+func rootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// answerFailure explains an answer that is not 200.
+func answerFailure(socket string, status int, body []byte) error {
+	var a api.ErrorAnswer
+	if err := json.Unmarshal(body, &a); err != nil || a.Kind != api.KindError {
+		return notStrait(socket, fmt.Errorf("HTTP status %d without an error in JSON", status))
+	}
+	f := &api.Failure{Reason: api.NotStrait, Message: a.Message, Try: a.Try}
+	switch status {
+	case http.StatusServiceUnavailable:
+		f.Reason = api.Starting
+	case http.StatusNotFound:
+		f.Reason = api.NotFound
+	case http.StatusBadRequest:
+		f.Reason = api.BadRequest
+	}
+	return f
+}
+
+func notStrait(socket string, err error) error {
+	return &api.Failure{Reason: api.NotStrait, Cause: err,
+		Message: fmt.Sprintf("the answer from %s is not from this version of strait: %v", socket, err),
+		Try:     "check that strait and straitd have the same version (strait version), and the path of the socket"}
+}
