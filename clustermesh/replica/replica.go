@@ -55,7 +55,7 @@ type Config struct {
 	// Alone reports whether there is no other daemon to learn anything from. Nil means no.
 	Alone func() bool
 	// Topology chooses the neighbours among the live members, and which of them get news. Nil is
-	// topology.FullMesh.
+	// topology.Default.
 	Topology topology.Topology
 }
 
@@ -153,7 +153,7 @@ func New(cfg Config, held []Entry) *Replica {
 		topology: cfg.Topology,
 	}
 	if r.topology == nil {
-		r.topology = topology.FullMesh{}
+		r.topology = topology.Default()
 	}
 	if r.admit == nil {
 		r.admit = func(_ Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {

@@ -7,6 +7,9 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
+// Default returns the topology of the daemons: each of them must have the same.
+func Default() Topology { return FullMesh{} }
+
 // FullMesh makes every two members neighbours. Each passes records on, and none forwards packets.
 type FullMesh struct{}
 
@@ -32,8 +35,8 @@ func (FullMesh) Spread(_ clustermesh.Origin, news News, neighbours []clustermesh
 }
 
 // NextHop implements Topology.
-func (FullMesh) NextHop(_, to clustermesh.Origin, _ []clustermesh.Origin) clustermesh.Origin {
-	return to
+func (FullMesh) NextHop(clustermesh.Origin, []clustermesh.Origin) func(clustermesh.Origin) clustermesh.Origin {
+	return func(to clustermesh.Origin) clustermesh.Origin { return to }
 }
 
 // Roles implements Topology.

@@ -55,7 +55,7 @@ func TestSpread(t *testing.T) {
 func TestFullMeshRoles(t *testing.T) {
 	all := origins(5)
 	for _, o := range all {
-		if hop := (FullMesh{}).NextHop(all[0], o, all[1:]); hop != o {
+		if hop := (FullMesh{}).NextHop(all[0], all[1:])(o); hop != o {
 			t.Errorf("packets for %s go to %s", o, hop)
 		}
 		if r := (FullMesh{}).Roles(o, all); !r.Relay || r.Gateway {

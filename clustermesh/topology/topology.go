@@ -9,8 +9,8 @@ package topology
 
 import "strait.io/strait/clustermesh"
 
-// Topology is one answer for a whole clusterset. Members are live daemons, or nodes with tunnels,
-// without self and in any order.
+// Topology is one answer for a whole clusterset. Members are live daemons, or live nodes that tunnels can
+// lead to, in any order. Self is one of them, even if it is not listed.
 type Topology interface {
 	// Neighbours returns the members to which a daemon keeps a stream, the only ones with which it exchanges
 	// records. It must be symmetric, because a stream carries one direction and each side opens its own. The
@@ -19,10 +19,26 @@ type Topology interface {
 	// Spread returns which neighbours are sent new records, and which only get their versions, so that they
 	// can ask. If it has a choice, it takes the first neighbours.
 	Spread(self clustermesh.Origin, news News, neighbours []clustermesh.Origin) Spread
-	// NextHop returns where a node sends the packets for another node: to that node itself, or to a gateway.
-	NextHop(self, to clustermesh.Origin, members []clustermesh.Origin) clustermesh.Origin
+	// NextHop returns where self sends the packets for other nodes: to the node itself, or to a gateway. The
+	// way back must lead through the same nodes, because a tunnel only accepts packets of those that it leads
+	// to.
+	NextHop(self clustermesh.Origin, members []clustermesh.Origin) func(to clustermesh.Origin) clustermesh.Origin
 	// Roles returns what a node does for others.
 	Roles(self clustermesh.Origin, members []clustermesh.Origin) Roles
+}
+
+// Tunnels returns at which node the tunnel ends that packets of self for another node enter. It is the zero
+// Origin if they enter none: within a cluster, the cluster's own network carries packets, except from and to
+// gateways.
+func Tunnels(t Topology, self clustermesh.Origin, members []clustermesh.Origin) func(to clustermesh.Origin) clustermesh.Origin {
+	next, gateway := t.NextHop(self, members), t.Roles(self, members).Gateway
+	return func(to clustermesh.Origin) clustermesh.Origin {
+		hop := next(to)
+		if to == self || hop.Cluster == self.Cluster && !gateway && !t.Roles(hop, members).Gateway {
+			return clustermesh.Origin{}
+		}
+		return hop
+	}
 }
 
 // Roles are what a node does for others.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -30,7 +31,7 @@ type facts struct {
 	// this node has no tunnel to it.
 	inside netip.Addr
 	drains drains
-	// tunnel is what is wrong with it.
+	// tunnel is what is wrong with the tunnel that packets for it enter.
 	tunnel Fault
 }
 
@@ -198,7 +199,10 @@ func deadNodes(s clustermesh.State) map[clustermesh.Origin]bool {
 }
 
 func (in indexInputs) factsOf(o clustermesh.Origin) facts {
-	f := facts{contact: in.State.Contacts[o], drains: drainsOf(in.State, o), tunnel: in.Faults[o]}
+	f := facts{contact: in.State.Contacts[o], drains: drainsOf(in.State, o)}
+	if len(in.Faults) > 0 {
+		f.tunnel = in.Faults[cmp.Or(in.mesh.Hop(o), o)]
+	}
 	if o == in.Self.Origin() || o.Node == "" {
 		f.contact = clustermesh.Alive
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/daemon/plan/mesh"
 )
 
@@ -78,7 +79,9 @@ type Config struct {
 	// Barred namespaces have no imports here.
 	Barred clustermesh.Barred
 	// Mesh is false if pods of other clusters are routable without strait.
-	Mesh     bool
+	Mesh bool
+	// Topology says which way packets travel through the mesh. Nil is topology.Default.
+	Topology topology.Topology
 	Locality Locality
 }
 

@@ -130,7 +130,7 @@ type tunnels struct {
 // addresses.
 func (p *planner) planMesh(dead map[clustermesh.Origin]bool, own datapath.Own) (m *mesh.Mesh) {
 	m, p.mesh = mesh.Of(mesh.Inputs{
-		State: p.State, Self: p.Self.Origin(), Dead: dead, On: p.Config.Mesh, CIDRs: p.Config.CIDRs, Own: own,
+		State: p.State, Self: p.Self.Origin(), Dead: dead, On: p.Config.Mesh, Topology: p.Config.Topology, CIDRs: p.Config.CIDRs, Own: own,
 		Learning: p.Learning, Host: p.Host, Device: p.Device, Remotes: p.Remotes, ClusterIPs: p.ClusterIPs, Guests: p.Guests,
 	}, p.mesh)
 	if m != p.tunnels.of {

@@ -116,7 +116,7 @@ var Table = []Package{
 	{Path: "datapath/tunnelhealth", Pure: true},
 
 	// The bridge between the two halves, and the packages that run it.
-	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "daemon/plan/mesh", "datapath"}, Tests: []string{"clustermesh/record"}},
+	{Path: "daemon/plan", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "clustermesh/topology", "daemon/plan/mesh", "datapath"}, Tests: []string{"clustermesh/record"}},
 	{Path: "daemon/reconcile"},
 	{Path: "daemon/watch"},
 	{Path: "daemon/objects", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "clustermesh/mcs", "daemon/plan"}},
@@ -124,7 +124,7 @@ var Table = []Package{
 	{Path: "daemon/identity", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
 	{Path: "daemon/health", Pure: true, Imports: []string{"clustermesh", "daemon/plan", "datapath/tunnelhealth"}, Tests: []string{"daemon/plan/mesh", "datapath"}},
 	// The tunnels. It does not know which endpoints services use.
-	{Path: "daemon/plan/mesh", Pure: true, Imports: []string{"clustermesh", "datapath"}},
+	{Path: "daemon/plan/mesh", Pure: true, Imports: []string{"clustermesh", "clustermesh/topology", "datapath"}},
 	{Path: "daemon/lend"}, // the daemon reads what a pod of the node lends
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api", Pure: true, Imports: []string{"datapath"}},

@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/internal/key"
 )
 
-// End is a node of the clusterset as a WireGuard peer of the nodes of other clusters.
+// End is a node of the clusterset as a WireGuard peer.
 type End struct {
 	Origin clustermesh.Origin
 	Key    key.Public
@@ -17,6 +18,9 @@ type End struct {
 	AllowedIPs []netip.Prefix
 	// Inside is where its daemon is reached in the tunnel; can be invalid.
 	Inside netip.AddrPort
+	// Via is the node that the tunnel leads to which this node's packets for it enter: the node itself, or a
+	// gateway. Zero if they enter none.
+	Via clustermesh.Origin
 	// Why says why no tunnel leads to the node; empty if one does.
 	Why string
 }
@@ -28,6 +32,39 @@ func (m *Mesh) End(o clustermesh.Origin) (e End, is bool) {
 		e = m.Ends[i]
 	}
 	return e, is
+}
+
+// Hop returns the node that the tunnel leads to which packets for a node enter; zero if they enter none.
+func (m *Mesh) Hop(o clustermesh.Origin) clustermesh.Origin {
+	e, _ := m.End(o)
+	return e.Via
+}
+
+// lead sets by which tunnels packets for the ends travel. Nodes are those of the ends, in the same order.
+func (m work) lead(nodes []node, ends []End) {
+	t := m.Topology
+	if t == nil {
+		t = topology.Default()
+	}
+	has := make(map[clustermesh.Origin]bool, len(ends)) // a tunnel can lead to it
+	live := make([]clustermesh.Origin, 0, len(ends))
+	for i, e := range ends {
+		if e.Why != "" {
+			continue
+		}
+		has[e.Origin] = true
+		if !nodes[i].dead {
+			live = append(live, e.Origin)
+		}
+	}
+	via := topology.Tunnels(t, m.Self, live)
+	for i := range ends {
+		if e := &ends[i]; e.Why == "" {
+			if hop := via(e.Origin); has[hop] {
+				e.Via = hop
+			}
+		}
+	}
 }
 
 // describe returns all nodes as peers. Problems are those that kept nodes from being ends.
@@ -53,5 +90,6 @@ func (m work) describe(nodes []node, ends map[clustermesh.Origin]netip.AddrPort,
 		}
 		out = append(out, e)
 	}
+	m.lead(nodes, out)
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/key"
 )
@@ -53,6 +54,9 @@ type Inputs struct {
 	Dead map[clustermesh.Origin]bool
 	// On is false if pods of other clusters are routable without strait: no tunnel leads anywhere.
 	On bool
+	// Topology says which way packets travel. It does not change in the life of a daemon. Nil is
+	// topology.Default.
+	Topology topology.Topology
 	// CIDRs are the ranges for ClusterSetIPs, and Own all of strait's own addresses in this
 	// cluster.
 	CIDRs []netip.Prefix

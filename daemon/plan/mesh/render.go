@@ -4,21 +4,33 @@ import (
 	"net/netip"
 	"slices"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/datapath"
 )
 
-// Peers renders the configuration of the node's WireGuard device: every node of another cluster
-// that can be a peer, then the guests. Inside a cluster, pods reach each other over the cluster's
-// own network. A device takes no peer with its own key.
+// Peers renders the configuration of the node's WireGuard device: every node to which a tunnel leads,
+// with what is reached through it, then the guests. A device takes no peer with its own key.
 func (m *Mesh) Peers() (out []datapath.Peer) {
+	through := m.through()
 	for _, e := range m.Ends {
-		if e.Why == "" && e.Origin.Cluster != m.Self.Cluster && e.Key != m.Key {
-			out = append(out, datapath.Peer{Name: e.Origin.String(), Key: e.Key, Underlay: e.Underlay, AllowedIPs: e.AllowedIPs, Inside: e.Inside})
+		if allowed := through[e.Origin]; len(allowed) > 0 && e.Why == "" && e.Key != m.Key {
+			out = append(out, datapath.Peer{Name: e.Origin.String(), Key: e.Key, Underlay: e.Underlay, AllowedIPs: sorted(allowed), Inside: e.Inside})
 		}
 	}
 	for _, g := range m.Guests {
 		if g.here() {
 			out = append(out, datapath.Peer{Name: "peer/" + g.Name, Key: g.Key, Underlay: g.Endpoint, AllowedIPs: sorted(g.Range), Guest: true})
+		}
+	}
+	return out
+}
+
+// through returns what is reached through the tunnel to each node.
+func (m *Mesh) through() map[clustermesh.Origin][]netip.Prefix {
+	out := make(map[clustermesh.Origin][]netip.Prefix, len(m.Ends))
+	for _, e := range m.Ends {
+		if e.Via != (clustermesh.Origin{}) {
+			out[e.Via] = append(out[e.Via], e.AllowedIPs...)
 		}
 	}
 	return out

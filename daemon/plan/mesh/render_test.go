@@ -20,10 +20,14 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 }
 
 func end(cluster, node string, k byte, why string, allowed ...string) mesh.End {
-	return mesh.End{
+	e := mesh.End{
 		Origin: clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}, Key: key.Public{k},
 		Underlay: netip.MustParseAddrPort("172.31.0.1:51820"), AllowedIPs: prefixes(allowed...), Why: why,
 	}
+	if cluster != "a" && why == "" {
+		e.Via = e.Origin
+	}
+	return e
 }
 
 func guest(name string, elsewhere bool, why string, ranges ...string) mesh.Admitted {
