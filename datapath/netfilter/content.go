@@ -25,13 +25,7 @@ type content struct {
 // wanted is the input of the rules. It is zero in a content that was read from the kernel.
 type wanted struct {
 	device string
-	node   netip.Addr
-	port   uint16
-	// listeners are ports of node that lead on to another address of the node.
-	listeners []datapath.Listener
-	guests    []datapath.Guest
-	// clusterIPs are ranges of Services that other clusters call through the node.
-	clusterIPs []netip.Prefix
+	datapath.Sources
 }
 
 func (c content) equal(d content) bool {
@@ -39,7 +33,7 @@ func (c content) equal(d content) bool {
 }
 
 func contentOf(device string, want datapath.Sources) content {
-	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want.Node, want.Port, want.Listeners, want.Guests, want.ClusterIPs}}
+	c := content{based: true, pods: ranges(want.Prefixes), want: wanted{device, want}}
 	for _, ch := range c.chains() {
 		for _, r := range ch.rules {
 			c.rules = append(c.rules, r.comment)

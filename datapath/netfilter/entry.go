@@ -23,10 +23,10 @@ import (
 // What guests may call was let through before: an entry is for clusters. An address that nothing replaced
 // would leave for the default gateway: the rules that follow drop it.
 func (c content) entryForward() (out []rule) {
-	if len(c.want.clusterIPs) == 0 {
+	if len(c.want.ClusterIPs) == 0 {
 		return nil
 	}
-	for _, g := range c.want.guests {
+	for _, g := range c.want.Guests {
 		for _, from := range g.Range {
 			f := familyOf(from.Addr())
 			out = append(out, rule{fmt.Sprintf("peer %s at %s calls no other Services", g.Name, from), slices.Concat(
@@ -34,7 +34,7 @@ func (c content) entryForward() (out []rule) {
 				[]expr.Any{&expr.Lookup{SourceRegister: 1, SetName: f.set, Invert: true}, &expr.Counter{}}, verdict(expr.VerdictDrop))})
 		}
 	}
-	for _, p := range c.want.clusterIPs {
+	for _, p := range c.want.ClusterIPs {
 		out = append(out, rule{fmt.Sprintf("calls of Services at %s go on", p), slices.Concat(
 			familyOf(p.Addr()).called(p), replaced(), notInto(c.want.device), verdict(expr.VerdictReturn))})
 	}
@@ -47,7 +47,7 @@ func (c content) entryForward() (out []rule) {
 //
 //	oifname != "strait0" iifname "strait0" ct original ip daddr 10.96.0.0/16 ip daddr != @pods4 masquerade
 func (c content) entryAddresses() (out []rule) {
-	for _, p := range c.want.clusterIPs {
+	for _, p := range c.want.ClusterIPs {
 		f := familyOf(p.Addr())
 		out = append(out, rule{fmt.Sprintf("calls of Services at %s have the node's address elsewhere", p), slices.Concat(
 			notInto(c.want.device), []expr.Any{

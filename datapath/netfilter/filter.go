@@ -57,21 +57,21 @@ func (c content) filterInput() []rule {
 	w := c.want
 	out := append(answers(w.device), c.guestsInput()...)
 	for _, f := range families {
-		if w.node.BitLen() != f.bits {
+		if w.Node.BitLen() != f.bits {
 			continue
 		}
-		toNode := to(w.node)
-		if w.port != 0 {
-			out = append(out, rule{fmt.Sprintf("peers' daemons reach TCP port %d of %s", w.port, w.node),
-				slices.Concat(toNode, protocol(unix.IPPROTO_TCP), transport(destinationPort, binary.BigEndian.AppendUint16(nil, w.port)),
+		toNode := to(w.Node)
+		if w.Port != 0 {
+			out = append(out, rule{fmt.Sprintf("peers' daemons reach TCP port %d of %s", w.Port, w.Node),
+				slices.Concat(toNode, protocol(unix.IPPROTO_TCP), transport(destinationPort, binary.BigEndian.AppendUint16(nil, w.Port)),
 					verdict(expr.VerdictReturn))})
 		}
 		for _, typ := range f.icmpTypes {
-			out = append(out, rule{fmt.Sprintf("ICMP type %d reaches %s", typ, w.node),
+			out = append(out, rule{fmt.Sprintf("ICMP type %d reaches %s", typ, w.Node),
 				slices.Concat(toNode, protocol(f.icmp), transport(icmpType, []byte{typ}), verdict(expr.VerdictReturn))})
 		}
 	}
-	for _, l := range w.listeners {
+	for _, l := range w.Listeners {
 		out = append(out, rule{fmt.Sprintf("the pod at %s %s port %d is reached", l.Addr, l.Proto, l.Port),
 			slices.Concat(to(l.Addr), port(l), verdict(expr.VerdictReturn))})
 	}

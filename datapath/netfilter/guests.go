@@ -18,7 +18,7 @@ import (
 //
 // The address counts that the guest called. If that was a Service's, kube-proxy has replaced it.
 func (c content) guestsForward() (out []rule) {
-	for _, g := range c.want.guests {
+	for _, g := range c.want.Guests {
 		for _, from := range g.Range {
 			for _, to := range g.To {
 				if f := familyOf(from.Addr()); f.bits == to.Addr().BitLen() {
@@ -35,7 +35,7 @@ func (c content) guestsForward() (out []rule) {
 //
 //	ip saddr 10.99.0.2 counter drop
 func (c content) guestsInput() (out []rule) {
-	for _, g := range c.want.guests {
+	for _, g := range c.want.Guests {
 		for _, from := range g.Range {
 			out = append(out, rule{fmt.Sprintf("peer %s at %s does not reach the node", g.Name, from), slices.Concat(
 				familyOf(from.Addr()).from(from), []expr.Any{&expr.Counter{}}, verdict(expr.VerdictDrop))})
@@ -51,7 +51,7 @@ func (c content) guestsInput() (out []rule) {
 //
 // What enters the tunnel gets an address that the peer accepts by the rules that follow.
 func (c content) guestsAddresses() (out []rule) {
-	for _, g := range c.want.guests {
+	for _, g := range c.want.Guests {
 		if len(g.To) == 0 { // nothing of it is passed on, and not every kernel can masquerade
 			continue
 		}

@@ -115,9 +115,9 @@ func (c content) addresses() []rule {
 			&expr.Lookup{SourceRegister: 1, SetName: f.set},
 			f.snat(),
 		)})
-		if c.want.node.BitLen() == f.bits {
-			out = append(out, rule{fmt.Sprintf("all else has the address of the node, %s", c.want.node), append(f.only(),
-				&expr.Immediate{Register: 1, Data: c.want.node.AsSlice()},
+		if c.want.Node.BitLen() == f.bits {
+			out = append(out, rule{fmt.Sprintf("all else has the address of the node, %s", c.want.Node), append(f.only(),
+				&expr.Immediate{Register: 1, Data: c.want.Node.AsSlice()},
 				f.snat(),
 			)})
 		}
@@ -144,10 +144,10 @@ func (f family) snat() expr.Any {
 //	ip daddr 10.1.1.1 tcp dport 9100 dnat ip to 192.168.7.1
 func (c content) listeners() []rule {
 	out := []rule{onlyFrom(c.want.device)}
-	for _, l := range c.want.listeners {
+	for _, l := range c.want.Listeners {
 		out = append(out, rule{
-			fmt.Sprintf("%s port %d of %s is at %s", l.Proto, l.Port, c.want.node, l.Addr),
-			slices.Concat(to(c.want.node), port(l), []expr.Any{
+			fmt.Sprintf("%s port %d of %s is at %s", l.Proto, l.Port, c.want.Node, l.Addr),
+			slices.Concat(to(c.want.Node), port(l), []expr.Any{
 				&expr.Immediate{Register: 1, Data: l.Addr.AsSlice()},
 				&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(familyOf(l.Addr).number), RegAddrMin: 1},
 			}),
