@@ -99,7 +99,7 @@ func FuzzSeal(f *testing.F) {
 		by := node
 		if name == "" {
 			by = east
-		} else if name != "n1" || !s.SaysAs(statement()) {
+		} else if name != "n1" || !s.Matches(statement()) {
 			t.Fatalf("node %q is stated: %+v", name, s)
 		}
 		if !by.Public().verify(aboutRecord, text, w.Signature) {

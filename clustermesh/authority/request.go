@@ -55,14 +55,14 @@ func OpenRequest(b, channel []byte) (Request, error) {
 	return r, nil
 }
 
-// Introduce returns a proof that this end of a channel has the root.
-func (k PrivateKey) Introduce(channel []byte) []byte {
+// ProveRoot returns a proof that this end of a channel has the root.
+func (k PrivateKey) ProveRoot(channel []byte) []byte {
 	s := k.sign(aboutSigner, channel)
 	return s[:]
 }
 
-// Introduced reports whether a proof from the other end of a channel is that of a pinned root.
-func (p Pin) Introduced(channel, proof []byte) bool {
+// VerifyRoot reports whether a proof from the other end of a channel is that of a pinned root.
+func (p Pin) VerifyRoot(channel, proof []byte) bool {
 	return len(proof) == len(Signature{}) && slices.ContainsFunc(p.Roots, func(k PublicKey) bool {
 		return k.verify(aboutSigner, channel, Signature(proof))
 	})

@@ -23,7 +23,7 @@ func TestRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := OpenRequest(b, channel); err != nil || r.Token != "token" || !r.Want.SaysAs(wanted()) {
+	if r, err := OpenRequest(b, channel); err != nil || r.Token != "token" || !r.Want.Matches(wanted()) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	if _, err := OpenRequest(b, relayed); err == nil {
@@ -41,11 +41,11 @@ func TestRequest(t *testing.T) {
 }
 
 func TestIntroduce(t *testing.T) {
-	proof := east.Introduce(channel)
-	if !pins()["east"].Introduced(channel, proof) {
+	proof := east.ProveRoot(channel)
+	if !pins()["east"].VerifyRoot(channel, proof) {
 		t.Error("the root is not believed to be the root")
 	}
-	if pins()["east"].Introduced(relayed, proof) || pins()["west"].Introduced(channel, proof) || pins()["east"].Introduced(channel, proof[1:]) {
+	if pins()["east"].VerifyRoot(relayed, proof) || pins()["west"].VerifyRoot(channel, proof) || pins()["east"].VerifyRoot(channel, proof[1:]) {
 		t.Error("a proof counts on another channel, for another cluster, or cut short")
 	}
 }
@@ -57,7 +57,7 @@ func TestAnswer(t *testing.T) {
 	}
 	left := []clustermesh.Problem{{Code: "STR2320", Object: "node east/n1", Field: "prefixes", Message: "it claims another's", Try: "correct it"}}
 	s, a, err := OpenAnswer(Answer{Statement: signed, Left: left}.Encode(), wanted(), pins())
-	if err != nil || !slices.Equal(a.Statement, signed) || !slices.Equal(a.Left, left) || !s.SaysAs(wanted()) {
+	if err != nil || !slices.Equal(a.Statement, signed) || !slices.Equal(a.Left, left) || !s.Matches(wanted()) {
 		t.Errorf("got %+v, %+v, %v", s, a, err)
 	}
 	other := wanted()

@@ -28,7 +28,7 @@ func (s Statement) Above(known uint64) Statement {
 // certifies something else. One from the future invalidates none, because the clock of its signer was
 // wrong.
 func (s Statement) Older(known Statement, now time.Time) bool {
-	return s.before(known, now) && !s.SaysAs(known)
+	return s.before(known, now) && !s.Matches(known)
 }
 
 // Latest returns which of two statements to compare others with: this one, or one that was known before

@@ -198,14 +198,14 @@ func (s Statement) Age(now time.Time) Age {
 	return Fresh
 }
 
-// Fulfils reports whether the statement has everything that a node requests, the proof of its key included.
-func (s Statement) Fulfils(want Statement) bool {
-	return s.SaysAs(want) && (s.KeyProven || !want.KeyProven)
+// Satisfies reports whether the statement has everything that a node requests, the proof of its key included.
+func (s Statement) Satisfies(want Statement) bool {
+	return s.Matches(want) && (s.KeyProven || !want.KeyProven)
 }
 
-// SaysAs reports whether two statements certify the same for a node. It ignores times and the proof of the
+// Matches reports whether two statements certify the same for a node. It ignores times and the proof of the
 // WireGuard key: an older signer leaves the proof out.
-func (s Statement) SaysAs(t Statement) bool {
+func (s Statement) Matches(t Statement) bool {
 	return s.Origin() == t.Origin() && s.Key == t.Key && s.WireGuard == t.WireGuard && s.Locality == t.Locality &&
 		slices.Equal(s.Addresses, t.Addresses) && slices.Equal(s.Prefixes, t.Prefixes)
 }

@@ -101,7 +101,7 @@ func TestProofAndOlderVersion(t *testing.T) {
 
 	b := must(encMode.Marshal(old))
 	got, err := OpenStatement(must(encMode.Marshal(signed{Bytes: b, Signature: east.sign(aboutNode, b)})), pins())
-	if err != nil || got.KeyProven || !got.SaysAs(s) || got.Fulfils(s) || !s.Fulfils(got) {
+	if err != nil || got.KeyProven || !got.Matches(s) || got.Satisfies(s) || !s.Satisfies(got) {
 		t.Errorf("of the version before: %+v, %v", got, err)
 	}
 	if s.Proof, s.KeyProven = (key.Signature{}), false; !bytes.Equal(must(encMode.Marshal(s)), b) {

@@ -50,13 +50,13 @@ func (g *Gossip) Reroot(root *authority.PrivateKey) {
 // Signs implements stream.Signer.
 func (s signer) Signs() bool { return s.root() != nil }
 
-// Introduce implements stream.Signer.
-func (s signer) Introduce(channel []byte) []byte {
+// ProveRoot implements stream.Signer.
+func (s signer) ProveRoot(channel []byte) []byte {
 	root := s.root()
 	if root == nil {
 		return nil
 	}
-	return root.Introduce(channel)
+	return root.ProveRoot(channel)
 }
 
 // Knows implements stream.Signer: the peer has the key of a node whose record is here.
@@ -201,7 +201,7 @@ func (g *Gossip) askAny(ctx context.Context, wanted node.Wanted) error {
 func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.Statement) error {
 	pins := g.Trust().Listed
 	answer, err := g.streams.AskSigner(ctx, at, func(channel, introduction []byte) ([]byte, error) {
-		if !pins[want.Cluster].Introduced(channel, introduction) {
+		if !pins[want.Cluster].VerifyRoot(channel, introduction) {
 			return nil, fmt.Errorf("%s does not have the pinned root of cluster %s", at, want.Cluster)
 		}
 		r := authority.Request{Want: want}

@@ -53,7 +53,7 @@ func (s *issuer) outdated(now time.Time) bool {
 		return false
 	}
 	stated, _, known := s.certify(now)
-	return known && !s.current.Fulfils(stated)
+	return known && !s.current.Satisfies(stated)
 }
 
 // Known returns what this machine knows when it issues a statement about a node of its cluster.

@@ -43,7 +43,7 @@ func (s *credentials) Root() *authority.PrivateKey { return s.cfg.Root }
 func (s *credentials) SetRoot(root *authority.PrivateKey) {
 	s.setRoot(root)
 	s.bare = nil
-	if root == nil && s.current.Bytes != nil && s.current.Fulfils(s.wanted) {
+	if root == nil && s.current.Bytes != nil && s.current.Satisfies(s.wanted) {
 		s.requested = s.wanted
 	}
 }
@@ -149,7 +149,7 @@ func (s *Store) UpdateStatement(n *clustermesh.Node, now time.Time) (stated bool
 		return stated, nil
 	}
 	s.withheld = withheld
-	if stated && s.current.Fulfils(want) && !s.due(now) && !s.superseded(now) {
+	if stated && s.current.Satisfies(want) && !s.due(now) && !s.superseded(now) {
 		return true, nil
 	}
 	want = want.Above(s.latest(s.self, now))
@@ -214,13 +214,13 @@ func (s *credentials) Requests(now time.Time) bool {
 	limit := authority.Renewal
 	roots := s.listed[s.self.Cluster].Roots
 	switch {
-	case s.current.Bytes == nil || !s.requested.SaysAs(s.wanted):
+	case s.current.Bytes == nil || !s.requested.Matches(s.wanted):
 		return true
 	case len(roots) > 0 && s.current.Root != roots[len(roots)-1]:
 		limit = Rotating
 	case s.superseded(now), s.current.Age(now) == authority.Early:
 		limit = Rotating
-	case !s.current.Fulfils(s.wanted), s.current.At.Sub(time.Unix(s.current.NotBefore, 0)).Abs() > authority.MaxAhead:
+	case !s.current.Satisfies(s.wanted), s.current.At.Sub(time.Unix(s.current.NotBefore, 0)).Abs() > authority.MaxAhead:
 		limit = Lacking
 	}
 	return s.old(now, limit)

@@ -27,7 +27,7 @@ func (w *world) town() ([]authority.Holder, error) {
 	entry.Entry = []netip.Prefix{entryIPs}
 	for _, h := range []authority.Holder{holder(east, 1), holder(east, 3), annotated, entry} {
 		s, left := authority.Certify(wanted(east, h), w.known(east, h, out...), began)
-		if len(left) > 0 || !s.SaysAs(wanted(east, h)) || s.KeyProven == unproven(east, h.Name) {
+		if len(left) > 0 || !s.Matches(wanted(east, h)) || s.KeyProven == unproven(east, h.Name) {
 			return nil, fmt.Errorf("an honest node alone is stated as %+v: %v", s, left)
 		}
 		h.Stated = s
@@ -63,7 +63,7 @@ func (c *Case) certify() error {
 		mine.Stated = s
 		for i, h := range others {
 			rest := append(slices.Delete(slices.Clone(others), i, i+1), mine)
-			if again, left := authority.Certify(wanted(east, h), c.known(east, h, rest...), began); !again.Fulfils(h.Stated) {
+			if again, left := authority.Certify(wanted(east, h), c.known(east, h, rest...), began); !again.Satisfies(h.Stated) {
 				return fmt.Errorf("node %s gets %+v after node %+v: %v", h.Name, again, mine, left)
 			}
 		}
@@ -149,7 +149,7 @@ func (c *Case) seal() error {
 		raw = flip(raw)
 	case 1:
 		proof = flip(proof)
-		if s, err := authority.Verify(c.pins, o, raw, proof, c.open); err == nil && !s.SaysAs(n.stated) {
+		if s, err := authority.Verify(c.pins, o, raw, proof, c.open); err == nil && !s.Matches(n.stated) {
 			return errBroken
 		}
 		return nil // nothing that counts was changed

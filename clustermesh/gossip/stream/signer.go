@@ -27,13 +27,13 @@ const (
 	strangerTimeout = 4 * time.Second
 )
 
-// Signer answers requests for statements. Channel is what both ends know of the connection, and nobody
-// else: 32 bytes.
+// Signer answers requests for statements. Channel is what both ends know of the connection, and no third party
+// does: 32 bytes.
 type Signer interface {
 	// Signs reports whether it answers now. It can change.
 	Signs() bool
-	// Introduce returns what the signer says first.
-	Introduce(channel []byte) []byte
+	// ProveRoot returns what the signer says first.
+	ProveRoot(channel []byte) []byte
 	// Knows reports whether a peer has proven that it is a node of which the signer knows something. Its
 	// requests come first. It takes no time, and neither does Check.
 	Knows(p Peer) bool
@@ -88,7 +88,7 @@ func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
 	defer s.desk.leave(in)
 	channel, err := begin(conn)
 	if err == nil {
-		err = writeShort(conn, s.signer.Introduce(channel))
+		err = writeShort(conn, s.signer.ProveRoot(channel))
 	}
 	if err == nil {
 		err = conn.SetReadDeadline(time.Now().Add(requestTimeout))

@@ -14,7 +14,7 @@ type notary struct{ sealless *atomic.Bool }
 
 func (n notary) Signs() bool { return !n.sealless.Load() }
 
-func (notary) Introduce(channel []byte) []byte { return append([]byte("I am on "), channel...) }
+func (notary) ProveRoot(channel []byte) []byte { return append([]byte("I am on "), channel...) }
 
 func (notary) Knows(Peer) bool { return false }
 
