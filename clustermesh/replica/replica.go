@@ -238,7 +238,7 @@ func (r *Replica) Entry(o clustermesh.Origin) (Entry, bool) {
 
 // Synced reports whether an exchange has completed in this life with a peer that was synced itself, or
 // knew what it knew in its earlier life: everything that the peer held when the exchange began is held
-// here too. See Nobody for what counts if there is no such peer.
+// here too. See ColdStart for what counts if there is no such peer.
 func (r *Replica) Synced() bool { return r.synced }
 
 // SetMembers sets which daemons are live. New neighbours are asked at once whether they hold the
@@ -343,7 +343,7 @@ func (r *Replica) early(e Entry) time.Duration {
 	return by
 }
 
-// readmit judges an entry that is held. Nobody else can have written our own.
+// readmit judges an entry that is held. No other node can have written our own.
 func (r *Replica) readmit(e Entry) (clustermesh.Record, bool) {
 	if e.Record.Origin == r.self {
 		return r.own(e.Record), true

@@ -108,7 +108,7 @@ func (s *sim) settle(ticks int) {
 		for i := range s.nodes {
 			if !s.down[i] {
 				s.do(i, s.nodes[i].Tick(s.rng))
-				s.nodes[i].Nobody(false)
+				s.nodes[i].ColdStart(false)
 			}
 		}
 		for len(s.flying) > 0 {

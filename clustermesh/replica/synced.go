@@ -20,11 +20,11 @@ func (r *Replica) agreed(with Peer, said Sender) {
 	r.agree[with] = true
 }
 
-// Nobody is called now and then while the replica is not synced: perhaps nobody is, because all daemons
-// started anew. Then exchanges with all neighbours count, once everySeed was found, or after a while.
+// ColdStart is called now and then while the replica is not synced: perhaps no peer is, because all daemons
+// started at once. Then exchanges with all neighbours count, once everySeed was found, or after a while.
 // Otherwise a daemon that met one other empty one first would take what both lack for gone. It reports
 // whether the replica is synced now.
-func (r *Replica) Nobody(everySeed bool) bool {
+func (r *Replica) ColdStart(everySeed bool) bool {
 	if r.synced || len(r.agree) == 0 || !everySeed && r.ticks < coldTicks {
 		return false
 	}

@@ -53,7 +53,7 @@ func TestNobodyKnowsAnything(t *testing.T) {
 	}
 	a, b := fresh(x), fresh(y)
 	meet(t, a, b, x, y)
-	if a.Synced() || b.Synced() || a.Nobody(false) || a.Nobody(true) {
+	if a.Synced() || b.Synced() || a.ColdStart(false) || a.ColdStart(true) {
 		t.Fatal("two daemons without anything take each other's word, and a third has not spoken")
 	}
 	// The third knows what it knew before.
@@ -75,10 +75,10 @@ func TestNobodyKnowsAnything(t *testing.T) {
 	c := fresh(z)
 	meet(t, a, b, x, y)
 	meet(t, a, c, x, z)
-	if a.Nobody(false) {
+	if a.ColdStart(false) {
 		t.Error("at once, although a seed may still be found")
 	}
-	if !a.Nobody(true) || !a.Synced() {
+	if !a.ColdStart(true) || !a.Synced() {
 		t.Error("every seed was found and agrees, and it waits")
 	}
 	meet(t, b, c, y, z)

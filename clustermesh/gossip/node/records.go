@@ -103,7 +103,7 @@ func (n *Node) tick() {
 		}
 	}
 	n.apply(out)
-	if n.replica.Nobody(n.everySeed) {
+	if n.replica.ColdStart(n.everySeed) {
 		n.actions.Changed = true
 	}
 	n.measure()
