@@ -90,7 +90,7 @@ var reasons = []struct {
 		Try: "if the cluster got a new root, pin that (strait clusterset accept); otherwise an attacker with the gossip key forges records",
 	}},
 	{authority.ErrForged, "forged", clustermesh.Problem{
-		Code: problem.RecordForged, Message: "a record came with a signature of somebody else",
+		Code: problem.RecordForged, Message: "a record came with a signature that neither its node nor its cluster made",
 		Try: "an attacker with the gossip key, or on a compromised node, forges records: find the sender",
 	}},
 	{errCrowd, "crowd", clustermesh.Problem{

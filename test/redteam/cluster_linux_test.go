@@ -57,7 +57,7 @@ func TestClusterAlone(t *testing.T) {
 	w.west.says("STR2304", "it is not in the prefixes of node mallory/n0")
 	w.west.says("STR2304", "kube-system/serve of cluster mallory", "accepts namespaces [default]")
 	w.west.says("STR2307", "cluster east", "another root")
-	w.west.says("STR2308", "cluster east", "somebody else")
+	w.west.says("STR2308", "cluster east", "neither its node nor its cluster made")
 	w.west.balances(pod(eastNumber), own)
 	w.east.balances(pod(eastNumber))
 	if now := w.west.frontends(); now != frontends {

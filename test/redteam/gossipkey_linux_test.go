@@ -85,7 +85,7 @@ func TestNodeAlone(t *testing.T) {
 		w.sealed(w.forge(origin("east", ""), time.Minute, clustermesh.Content{Nodes: []clustermesh.NodeName{"n9"}}), key, statement),
 		w.sealed(w.forge(origin("west", "n1"), time.Minute, content("n1", westNumber, stolen)), key, statement),
 	)
-	w.west.says("STR2308", "cluster east", "somebody else")
+	w.west.says("STR2308", "cluster east", "neither its node nor its cluster made")
 	w.west.says("STR2304", "east/n9", "did not state that it has 10.2.0.0/16")
 	w.west.says("STR2304", "not in the prefixes of node east/n9")
 	// It may lie about its own pods, and that is all.
