@@ -29,19 +29,18 @@ type claim struct {
 // later.
 func (c claim) excludes(d claim) bool {
 	if c.node.Cluster == d.node.Cluster {
-		return c.node != d.node && (c.prefix == d.prefix || c.guards(d) || d.guards(c))
+		return c.node != d.node && (c.prefix == d.prefix || c.hadEntryBefore(d) || d.hadEntryBefore(c))
 	}
 	return c.prefix.Overlaps(d.prefix)
 }
 
-// guards reports whether a claim is that of an entry which had the ClusterIPs that d is a new claim
-// to.
-func (c claim) guards(d claim) bool {
+// hadEntryBefore reports whether c is that of an entry that had the ClusterIPs which d newly claims.
+func (c claim) hadEntryBefore(d claim) bool {
 	return c.entry && c.had && !d.had && c.prefix.Overlaps(d.prefix)
 }
 
-// standsBy reports whether two claims are those of entries of one cluster.
-func (c claim) standsBy(d claim) bool {
+// bothEntries reports whether two claims are those of entries of one cluster.
+func (c claim) bothEntries(d claim) bool {
 	return c.entry && d.entry && c.node.Cluster == d.node.Cluster
 }
 
@@ -62,7 +61,7 @@ func (m work) ownedPrefixes(nodes []node) (owned, lost map[clustermesh.Origin][]
 				owned[c.node] = append(owned[c.node], c.prefix)
 			case v.won():
 				lost[c.node] = append(lost[c.node], c.prefix)
-			case !c.standsBy(group[v.to]):
+			case !c.bothEntries(group[v.to]):
 				lost[c.node] = append(lost[c.node], c.prefix)
 				problems = append(problems, overlap(c, group[v.to], v.tied))
 				if !v.tied {
@@ -78,7 +77,7 @@ func (m work) ownedPrefixes(nodes []node) (owned, lost map[clustermesh.Origin][]
 	return owned, lost, problems
 }
 
-// unclaimed is the verdict on a claim that nobody else makes.
+// unclaimed is the verdict on a claim without rivals.
 var unclaimed = []verdict{{to: -1}}
 
 // settleClaims decides which claims of a group win. Of the entries of a cluster to one range, which
@@ -93,7 +92,7 @@ func settleClaims(group []claim) []verdict {
 	}
 	out := settle(standings, func(i, j int) bool { return group[i].excludes(group[j]) })
 	for i, v := range out {
-		if v.tied && group[i].standsBy(group[v.to]) && i < v.to {
+		if v.tied && group[i].bothEntries(group[v.to]) && i < v.to {
 			out[i] = verdict{to: -1}
 		}
 	}
