@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// AsOfPeriod is how often a cluster's leader writes its record anew, so that it says how recent it
+// AsOfPeriod is how often a cluster's leader rewrites its record, so that it says how recent it
 // is.
 const AsOfPeriod = time.Hour
 
@@ -44,7 +44,7 @@ type History struct {
 
 // Next returns the history after a cluster has replaced its record. The evidence is what the
 // cluster itself wrote, and signed: as of a time, it had no such export. So everybody who held the
-// record comes to the same result, also after a partition, and nobody can accuse another cluster.
+// record comes to the same result, also after a partition, and no cluster can accuse another.
 func (h History) Next(c ClusterName, before, now Content) History {
 	next := History{AsOf: max(h.AsOf, before.AsOf)}
 	if next.AsOf == 0 {

@@ -51,7 +51,7 @@ type State struct {
 	// Contacts holds what gossip observes of each node; a missing node is Held.
 	Contacts map[Origin]Contact
 	// Joined says when clusters joined the clusterset, in Unix seconds; see State.Exports. Clusters
-	// for which nobody noted it are missing.
+	// for which it was not noted are missing.
 	Joined map[ClusterName]int64
 	// Quotas say how many exports of other clusters become imports. Clusters without one are not bounded.
 	Quotas map[ClusterName]int

@@ -9,7 +9,7 @@ var tunnelRanges = [...]netip.Prefix{netip.MustParsePrefix("243.0.0.0/8"), netip
 
 // TunnelAddr returns an address for a node that has none in its own pod network, as with CNIs that
 // route to each pod: a hash of its name. Among 10,000 nodes about three pairs have the same IPv4 hash, and
-// whoever names nodes can look for a name that has another node's. So the hash decides nothing: the address is
+// a person who names nodes can look for a name that has another node's. So the hash decides nothing: the address is
 // a prefix like others, which stays with the node that had it first. The other one cannot connect to other
 // clusters itself, but its pods can, and both are told; where nothing says who was first, neither can.
 func TunnelAddr(o Origin, is6 bool) netip.Addr {

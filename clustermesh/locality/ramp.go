@@ -24,7 +24,7 @@ func (r Ramp) limit(levels []Level) (limited bool) {
 	for i, l := range levels {
 		wanted += l.Share
 		can := wanted
-		if most := r.had(l.rank) + r.Step; i < len(levels)-1 && most < wanted-rounding { // behind the last there is nobody
+		if most := r.had(l.rank) + r.Step; i < len(levels)-1 && most < wanted-rounding { // there is no level behind the last
 			can, limited = max(most, given), true
 		}
 		if can-given > rounding { // or else each endpoint of a rank that should get nothing would have the smallest weight

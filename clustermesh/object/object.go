@@ -56,7 +56,7 @@ type Config struct {
 	// objects does not count.
 	Policies []policy.Policy
 	// ReadOnly: the objects are files, and there is no API server to write to, so the cluster gets no
-	// mirrors. Whoever writes the files is trusted with every address.
+	// mirrors. The writer of the files is trusted with every address.
 	ReadOnly bool
 	// BarredPatterns are patterns of namespaces that take no part; see clustermesh.Barred.
 	BarredPatterns []string

@@ -22,7 +22,7 @@ type ask struct {
 	version Version
 	from    Peer
 	doubted bool
-	other   Peer // zero if nobody else offers it
+	other   Peer // zero if no other peer offers it
 	older   Version
 }
 

@@ -48,7 +48,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestHostileFrames: whoever has the gossip key can send frames of what costs little on the wire and much in
+// TestHostileFrames: a holder of the gossip key can send frames of what costs little on the wire and much in
 // memory. One of 15.7 MB of empty endpoints took 5 GB and 14 s. Now what a frame takes in all is bounded,
 // whatever is in it, and most of that is free again at the next record. Nothing of it comes into force, and
 // people are told who sent it.

@@ -50,7 +50,7 @@ func (r *Replica) waited(o clustermesh.Origin) bool {
 }
 
 // hidden reports whether this node itself has left, as all others see it. It keeps its record, and
-// offers it to nobody who would not take it.
+// offers it to no peer that would not take it.
 func (r *Replica) hidden(o clustermesh.Origin) bool {
 	return o == r.self && r.unlisted(o) && r.waited(o)
 }

@@ -91,7 +91,7 @@ func (r *Replica) write() Output {
 func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint64) Output {
 	o := clustermesh.Origin{Cluster: r.self.Cluster}
 	held, ok := r.entries[o]
-	ok = ok && r.early(held) == 0 // one from the future is nobody's: others refuse it
+	ok = ok && r.early(held) == 0 // others refuse one from the future
 	if ok && r.says(held, content) {
 		return Output{}
 	}

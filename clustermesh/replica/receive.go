@@ -78,7 +78,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
 			r.pace.hold(o, waiting{from, e.version, &kept, doubted})
 			continue
 		}
-		admitted, p, ok := r.admit(from, e) // first: what is forged is nobody's clock
+		admitted, p, ok := r.admit(from, e) // first: a forged entry says nothing about its origin's clock
 		if by := r.early(e); ok && by > 0 {
 			p, ok = aheadProblem(from, o, by), false
 		}

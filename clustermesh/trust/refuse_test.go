@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// TestInventedClusters: without pins, whoever has the gossip key can invent clusters and nodes, but not
+// TestInventedClusters: without pins, a holder of the gossip key can invent clusters and nodes, but not
 // without bound; those that are known go on.
 func TestInventedClusters(t *testing.T) {
 	self, now := node("west", "n1"), time.Now()

@@ -91,7 +91,7 @@ func onNodes(cluster, node string, change func(*clustermesh.Endpoint)) func(clus
 	}
 }
 
-// down makes an endpoint one that Kubernetes still lists, and that serves nobody.
+// down makes an endpoint one that Kubernetes still lists, and that serves no client.
 func down(e *clustermesh.Endpoint) { e.Ready, e.Serving = false, false }
 
 func drain(s clustermesh.State, cluster, node string) (clustermesh.State, error) {

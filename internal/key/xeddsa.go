@@ -60,7 +60,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Verify reports whether the owner of the key signed a message. It refuses keys that nobody owns: those that
+// Verify reports whether the owner of the key signed a message. It refuses keys without an owner: those that
 // WireGuard never makes, and points of low order, for which everybody can sign.
 func (k Public) Verify(message []byte, s Signature) bool {
 	public, ok := k.edwards()

@@ -50,7 +50,7 @@ func Read(path string, refused fs.FileMode) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// LoadOrMake returns the text of a file that nobody else can access. If there is none, it writes what
+// LoadOrMake returns the text of a file that no other user can access. If there is none, it writes what
 // make returns, with mode 0600, completely or not at all. If two processes do this at once, both get
 // the text of the first.
 func LoadOrMake(path string, make func() (string, error)) (string, error) {

@@ -13,7 +13,7 @@ import (
 // has been rebuilt, or is no longer needed.
 const uidLife = time.Minute
 
-// maxNames bounds the names that are remembered: whoever has the gossip key can invent some. It is as many
+// maxNames bounds the names that are remembered: a holder of the gossip key can invent some. It is as many
 // as there can be clusters without pins.
 const maxNames = 500
 

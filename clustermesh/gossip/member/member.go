@@ -51,7 +51,7 @@ func Parse(name string) (ID, error) {
 // maxUID bounds a cluster's UID, in bytes. Kubernetes' UIDs have 36.
 const maxUID = 64
 
-// CheckUID returns an error unless a text can be the UID of a cluster, or is empty: whoever has the gossip
+// CheckUID returns an error unless a text can be the UID of a cluster, or is empty: a holder of the gossip
 // key can make others remember UIDs, and show them.
 func CheckUID(uid string) error {
 	if len(uid) > maxUID {

@@ -6,7 +6,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Bounds on members. Whoever has the gossip key can invent members, each of which costs memory and
+// Bounds on members. A holder of the gossip key can invent members, each of which costs memory and
 // probes.
 const (
 	// maxLives bounds the lives of one node that are members or were lately. A daemon that crashes in

@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/clustermesh/gossip/member"
 )
 
-// TestClaimedLife: another life of a node, which whoever has the gossip key can name, neither leads
+// TestClaimedLife: another life of a node, which a holder of the gossip key can name, neither leads
 // astray who wants to talk to it, nor keeps it alive when it is gone.
 func TestClaimedLife(t *testing.T) {
 	n2 := node("a", "n2")

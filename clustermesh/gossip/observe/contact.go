@@ -33,7 +33,7 @@ const (
 	// restart elsewhere, they overlap until memberlist has noticed that the first life is gone.
 	duplicateAge = 8 * time.Second
 	// goneRounds is how many silent probes in a row outweigh memberlist, which decides sooner unless
-	// it is told that the node lives: what others say of it can be replayed, or made up by whoever has
+	// it is told that the node lives: what others say of it can be replayed, or made up by a holder of
 	// the gossip key. So do as many that the machine answers, if its daemon says nothing at all.
 	goneRounds = 6
 	// metGrace is how long a member has to open a stream before it is asked who it is, and metAge how
@@ -276,7 +276,7 @@ func (n *contact) pause() time.Duration {
 }
 
 // where returns the address of the life that last proved that it is there, if it is a member;
-// otherwise that of the member that started last, or where the node was last a member. Whoever has
+// otherwise that of the member that started last, or where the node was last a member. A holder of
 // the gossip key can name lives and addresses.
 func (n *contact) where() netip.AddrPort {
 	if l, member := n.lives[n.metBoot]; member {

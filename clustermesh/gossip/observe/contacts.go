@@ -71,7 +71,7 @@ func (c *Contacts) Join(m member.ID, addr netip.AddrPort, now time.Time) {
 	c.node(m.Origin).join(m.Boot, addr, now)
 }
 
-// Leave notes that a member is gone. The node is gone when its last life is gone. Whoever has the gossip key
+// Leave notes that a member is gone. The node is gone when its last life is gone. A holder of the gossip key
 // can say so of any member, so one of a pinned cluster stays while its stream speaks; see Sweep.
 func (c *Contacts) Leave(m member.ID, now time.Time) {
 	n := c.node(m.Origin)
@@ -320,10 +320,10 @@ func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
 	return out
 }
 
-// ProbeAddrs returns the addresses at which to probe the machine of a node. Whoever has the gossip key
+// ProbeAddrs returns the addresses at which to probe the machine of a node. A holder of the gossip key
 // can say where a node is a member, and answer there for a machine that is gone. So if its cluster is
 // pinned, a place that its record does not name counts only if the node proved there that it is that, and
-// never proved it at one that the record names: whoever passes on what arrives can be in between.
+// never proved it at one that the record names: a machine that passes packets on can be in between.
 func (c *Contacts) ProbeAddrs(o clustermesh.Origin, rec clustermesh.Record) []netip.AddrPort {
 	switch n := c.node(o); {
 	case !c.pinned(o.Cluster):

@@ -12,7 +12,7 @@ import (
 const (
 	// badFor is how long other addresses are tried before one where a node did not prove who it is.
 	badFor = 30 * time.Second
-	// maxBad bounds those that are remembered: whoever has the gossip key can name addresses.
+	// maxBad bounds those that are remembered: a holder of the gossip key can name addresses.
 	maxBad = 16
 )
 
@@ -40,7 +40,7 @@ func (c *Contacts) Dialled(o clustermesh.Origin, rec clustermesh.Record, at neti
 
 // Place returns where to dial a node; zero if nothing is known of it. Of a pinned cluster, its record
 // comes first, whose addresses the root stated, then where a dial proved who it is. Where memberlist says
-// it is comes last, because whoever has the gossip key can move a member. An address that failed waits
+// it is comes last, because a holder of the gossip key can move a member. An address that failed waits
 // until the others have failed.
 func (c *Contacts) Place(o clustermesh.Origin, rec clustermesh.Record, now time.Time) netip.AddrPort {
 	n := c.nodes[o]

@@ -40,7 +40,7 @@ type Peer struct {
 	member.Peer
 	Key Key
 	// Statement is what the peer shows to prove that Key is that of its node; empty if it shows nothing.
-	// Whoever believes it must check it.
+	// A receiver must check it.
 	Statement []byte
 	// Believed is what Host.Admit said of a peer that answered us.
 	Believed bool

@@ -17,7 +17,7 @@ const (
 )
 
 // Rekey replaces the keys that are accepted, and the one that is used. Streams to neighbours are
-// opened anew. Streams of peers that proved no key of these end.
+// opened again. Streams of peers that proved no key of these end.
 func (s *Streams) Rekey(keys gossipkey.Ring) error {
 	id, err := newIdentity(keys, s.self, s.mine)
 	if err != nil {

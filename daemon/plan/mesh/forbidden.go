@@ -97,7 +97,7 @@ func newForbidden(m work) *forbidden {
 type refusal struct {
 	covers string
 	// contested: only a third cluster's word is against it. It may be that one that is wrong, so the
-	// addresses go to nobody.
+	// addresses go to no node.
 	contested bool
 }
 

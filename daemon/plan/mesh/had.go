@@ -61,7 +61,7 @@ func (m work) deviceHad(peers map[key.Public]Had) device {
 	return d
 }
 
-// key reports whether a node had its WireGuard key. To the device, whoever claims the key now could have had
+// key reports whether a node had its WireGuard key. To the device, each node that claims the key now could have had
 // it; but the tunnel led to the node's address.
 func (h had) key(n *node) bool {
 	if p, is := h.peers[n.PublicKey]; is {

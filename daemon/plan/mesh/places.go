@@ -103,7 +103,7 @@ func (p *places) of(a netip.Addr) clustermesh.ClusterName {
 type Stray struct {
 	// Of is the cluster that has the address; empty if none has.
 	Of clustermesh.ClusterName
-	// Why says why nobody may connect to it; empty if that is harmless: a cluster can list another
+	// Why says why no client may connect to it; empty if that is harmless: a cluster can list another
 	// one's pods.
 	Why string
 }
