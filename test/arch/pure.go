@@ -36,6 +36,10 @@ func checkPure(f *File) []Violation {
 		switch {
 		case i.Path == "time" || i.Path == "math/rand" || i.Path == "math/rand/v2":
 			calls[i.Name] = i.Path
+			if i.Name == "." {
+				out = append(out, Violation{f.at(i.Pos), "pure package", fmt.Sprintf(
+					"%s is pure and must import %q under a name, so that its clock and randomness are seen", f.Folder, i.Path)})
+			}
 		case below(i.Path, impure) && !below(i.Path, harmless):
 			out = append(out, Violation{f.at(i.Pos), "pure package", fmt.Sprintf(
 				"%s is pure and must not import %q: return a decision and let a shell carry it out", f.Folder, i.Path)})
@@ -46,6 +50,9 @@ func checkPure(f *File) []Violation {
 		case *ast.GoStmt:
 			out = append(out, Violation{f.at(n.Pos()), "pure package",
 				f.Folder + " is pure and must not start a goroutine: only daemon's Run loops do"})
+		case *ast.ChanType, *ast.SelectStmt:
+			out = append(out, Violation{f.at(n.Pos()), "pure package",
+				f.Folder + " is pure and must not use channels: an event comes as an argument, and an action is a result"})
 		case *ast.SelectorExpr:
 			if x, ok := n.X.(*ast.Ident); ok && acts(calls[x.Name], n.Sel.Name) {
 				out = append(out, Violation{f.at(n.Pos()), "pure package", fmt.Sprintf(

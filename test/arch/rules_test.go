@@ -57,6 +57,9 @@ func TestRules(t *testing.T) {
 		{"seeded randomness is an argument", "datapath/a.go", "package datapath\nimport \"math/rand/v2\"\nvar x = rand.New(rand.NewPCG(1, 2))\n", "", ""},
 		{"a test of a pure package may act", "datapath/a_test.go", "package datapath\nimport (\n_ \"os\"\n\"time\"\n)\nvar x = time.Now()\n", "", ""},
 		{"a goroutine", "datapath/a.go", "package datapath\nfunc f() { go f() }\n", "pure package", "goroutine"},
+		{"a channel", "datapath/a.go", "package datapath\nvar x chan int\n", "pure package", "channels"},
+		{"a wait", "datapath/a.go", "package datapath\nfunc f() { select {} }\n", "pure package", "channels"},
+		{"the clock without a name", "datapath/a.go", "package datapath\nimport . \"time\"\nvar x = Now()\n", "pure package", "under a name"},
 		{"no package comment", "cmd/straitd/main.go", "package main\n", "package comment", "none"},
 		{"two package comments", "datapath/a.go", "// Package datapath again.\npackage datapath\n", "package comment", "a.go, datapath.go"},
 		{"a comment about something else", "cmd/straitd/main.go", "// Package main is main.\npackage main\n", "package comment", `"Command straitd "`},
@@ -86,6 +89,27 @@ func TestRules(t *testing.T) {
 				t.Errorf("want one violation of %q with %q near %s, got %q", tc.rule, tc.message, tc.file, got)
 			}
 		})
+	}
+}
+
+// TestPureRows puts a clock, a lock, a goroutine, a channel and a file into each pure package in turn.
+func TestPureRows(t *testing.T) {
+	for _, p := range Table {
+		if !p.Pure {
+			continue
+		}
+		for what, text := range map[string]string{
+			"a clock":     "import \"time\"\nvar x = time.Now()\n",
+			"a lock":      "import \"sync\"\nvar x sync.Mutex\n",
+			"a goroutine": "func f() { go f() }\n",
+			"a channel":   "var x chan int\n",
+			"a file":      "import _ \"os\"\n",
+		} {
+			got := check(t, p.Path+"/a.go", "package a\n"+text)
+			if !slices.ContainsFunc(got, func(v Violation) bool { return v.Rule == "pure package" && strings.HasPrefix(v.Place, p.Path+"/") }) {
+				t.Errorf("%s in %s is not found: %q", what, p.Path, got)
+			}
+		}
 	}
 }
 
