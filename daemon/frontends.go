@@ -19,7 +19,7 @@ func (frontends) name() string         { return "socklb" }
 func (frontends) again() time.Duration { return 0 }
 
 func (frontends) same(a, b want) bool {
-	return sameList(a.Frontends, b.Frontends) && a.Own.Equal(b.Own)
+	return datapath.SameList(a.Frontends, b.Frontends) && a.Own.Equal(b.Own)
 }
 
 // put also removes unwanted frontends once the caution is Exact. The load balancer itself adds before it

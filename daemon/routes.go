@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -16,7 +17,7 @@ func (routes) name() string         { return "route" }
 func (routes) again() time.Duration { return 0 }
 
 func (routes) same(a, b want) bool {
-	return sameList(a.Routes, b.Routes) || slices.Equal(a.Routes, b.Routes)
+	return datapath.SameList(a.Routes, b.Routes) || slices.Equal(a.Routes, b.Routes)
 }
 
 func (r routes) put(_ context.Context, j job) ([]problem.Problem, error) {

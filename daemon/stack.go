@@ -225,9 +225,3 @@ func flatten(err error) []error {
 	}
 	return []error{err}
 }
-
-// sameList reports whether two lists of immutable values are the same list. A plan reuses the list
-// of the previous plan if nothing in it changed.
-func sameList[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}

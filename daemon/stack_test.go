@@ -28,7 +28,7 @@ type fakePart struct {
 }
 
 func (f *fakePart) name() string         { return f.called }
-func (f *fakePart) same(a, b want) bool  { return sameList(f.of(a), f.of(b)) }
+func (f *fakePart) same(a, b want) bool  { return datapath.SameList(f.of(a), f.of(b)) }
 func (f *fakePart) again() time.Duration { return f.wait }
 
 func (f *fakePart) put(_ context.Context, j job) ([]problem.Problem, error) {

@@ -46,7 +46,7 @@ func (s *stale) name() string         { return "sockdestroy" }
 func (s *stale) again() time.Duration { return s.wait }
 
 func (s *stale) same(a, b want) bool {
-	return sameList(a.Frontends, b.Frontends) && slices.Equal(a.Gone, b.Gone) && a.settled == b.settled
+	return datapath.SameList(a.Frontends, b.Frontends) && slices.Equal(a.Gone, b.Gone) && a.settled == b.settled
 }
 
 // prune closes stale sockets once what is wanted is in force. It looks for them only when there can
@@ -95,7 +95,7 @@ func lost(was, is []datapath.Frontend) bool {
 		if len(is) == 0 || is[0].Addr != f.Addr {
 			return true
 		}
-		if now := is[0].Backends; !sameList(f.Backends, now) && slices.ContainsFunc(f.Backends, func(b datapath.Backend) bool {
+		if now := is[0].Backends; !datapath.SameList(f.Backends, now) && slices.ContainsFunc(f.Backends, func(b datapath.Backend) bool {
 			_, has := slices.BinarySearchFunc(now, b, datapath.Backend.Compare)
 			return !has
 		}) {

@@ -44,7 +44,7 @@ func (t *tunnels) again() time.Duration {
 
 func (t *tunnels) same(a, b want) bool {
 	return deviceAddr(a.Sources) == deviceAddr(b.Sources) &&
-		(sameList(a.Peers, b.Peers) || slices.EqualFunc(a.Peers, b.Peers, datapath.Peer.Equal))
+		(datapath.SameList(a.Peers, b.Peers) || slices.EqualFunc(a.Peers, b.Peers, datapath.Peer.Equal))
 }
 
 func (t *tunnels) put(ctx context.Context, j job) ([]problem.Problem, error) {

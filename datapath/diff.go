@@ -60,3 +60,9 @@ func SortBackends(bs []Backend) []Backend {
 	}
 	return out
 }
+
+// SameList reports whether two lists of immutable values are one list in memory. A plan reuses a list of the
+// plan before if nothing in it changed.
+func SameList[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}

@@ -54,7 +54,7 @@ func (f *frontends) patch(now []*demand) bool {
 	var differ []datapath.Frontend
 	for i, d := range now {
 		was := f.last[i].desired
-		if sameList(was, d.desired) {
+		if datapath.SameList(was, d.desired) {
 			continue
 		}
 		if !slices.EqualFunc(was, d.desired, func(a, b datapath.Frontend) bool { return a.Addr == b.Addr && a.Service == b.Service }) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -27,7 +28,7 @@ func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
 	same := x.from != nil
 	for _, c := range s.Clusters() {
 		from[c] = s.Records[clustermesh.Origin{Cluster: c}].Content.Globals
-		same = same && sameList(from[c], x.from[c])
+		same = same && datapath.SameList(from[c], x.from[c])
 	}
 	if same && len(from) == len(x.from) {
 		return

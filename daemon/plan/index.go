@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/plan/mesh"
+	"strait.io/strait/datapath"
 )
 
 // source is the endpoints of one record, with what is known about the machines that they are on.
@@ -172,7 +173,7 @@ func (x *index) gone() (out []netip.Addr) {
 // are immutable, so a list of endpoints at the same address in memory is the same list.
 func (x *index) sourceOf(in indexInputs, o clustermesh.Origin, old *source) *source {
 	endpoints, dead, facts := in.State.Records[o].Content.Endpoints, in.dead[o], in.factsOf(o)
-	same := old != nil && sameList(old.endpoints, endpoints)
+	same := old != nil && datapath.SameList(old.endpoints, endpoints)
 	if same && old.others == nil && x.placed == in.mesh && old.dead == dead && old.facts == facts {
 		return old
 	}
@@ -267,9 +268,4 @@ func compare(was, is []row) touch {
 		}
 	}
 	return moved
-}
-
-// sameList reports whether two lists of immutable values are the same list.
-func sameList[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -50,12 +51,12 @@ type exported struct {
 func (m *merged) update(s clustermesh.State, own clustermesh.ClusterName, c Config) bool {
 	given := s.Records[clustermesh.Origin{Cluster: own}].Content.Allocations
 	now := map[clustermesh.ClusterName]said{}
-	same := m.said != nil && sameList(given, m.given)
+	same := m.said != nil && datapath.SameList(given, m.given)
 	for _, cluster := range s.Clusters() {
 		r := s.Records[clustermesh.Origin{Cluster: cluster}]
 		x, before := said{r.Content.Exports, r.Content.Late, r.Late, s.Joined[cluster], s.Quotas[cluster]}, m.said[cluster]
 		now[cluster] = x
-		same = same && x.joined == before.joined && x.quota == before.quota && sameList(x.exports, before.exports) && sameList(x.late, before.late) && sameList(x.seen, before.seen)
+		same = same && x.joined == before.joined && x.quota == before.quota && datapath.SameList(x.exports, before.exports) && datapath.SameList(x.late, before.late) && datapath.SameList(x.seen, before.seen)
 	}
 	if same && len(now) == len(m.said) {
 		return false

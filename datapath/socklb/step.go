@@ -11,7 +11,7 @@ import "strait.io/strait/datapath"
 func (t *table) changes(want []datapath.Frontend, prune bool) (c change, sorted bool) {
 	was := t.applied
 	t.applied = nil // until want is in force
-	if len(was) == 0 || sameList(was, want) {
+	if len(was) == 0 || datapath.SameList(was, want) {
 		return t.diff(want, prune), false
 	}
 	differ, gone, sorted := step(was, want)
@@ -64,12 +64,7 @@ func step(was, now []datapath.Frontend) (differ, gone []datapath.Frontend, sorte
 // shared reports whether two frontends of one address share all that they have. It does not look
 // into lists.
 func shared(a, b *datapath.Frontend) bool {
-	return sameList(a.Backends, b.Backends) && a.AffinitySeconds == b.AffinitySeconds && a.Service == b.Service
-}
-
-// sameList reports whether two lists of immutable values are the same list.
-func sameList[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	return datapath.SameList(a.Backends, b.Backends) && a.AffinitySeconds == b.AffinitySeconds && a.Service == b.Service
 }
 
 // ascending reports whether frontends are sorted by address, each address once.
