@@ -28,6 +28,6 @@ func TestOwn(t *testing.T) {
 	r.Renew()
 	check("renewed")
 	proven = true
-	r.Readmit()
+	r.Readmit(nil)
 	check("judged again")
 }

@@ -21,11 +21,14 @@ func TestReadmitNamesWhatItDrops(t *testing.T) {
 	r := New(Config{Self: clustermesh.Origin{Cluster: "a", Node: "n1"}, Epoch: 1, Admit: func(_ Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {
 		return e.Record, clustermesh.Problem{}, e.Record.Origin.Node != refused
 	}}, held)
-	if dropped := r.Readmit(); len(dropped) != 0 {
+	if dropped := r.Readmit(nil); len(dropped) != 0 {
 		t.Errorf("dropped %v though all are admitted", dropped)
 	}
 	refused = "n2"
-	if dropped := r.Readmit(); len(dropped) != 1 || dropped[0] != held[1].Record.Origin {
+	if dropped := r.Readmit(func(c clustermesh.ClusterName) bool { return c == "a" }); len(dropped) != 0 {
+		t.Errorf("dropped %v though only records of another cluster are judged again", dropped)
+	}
+	if dropped := r.Readmit(nil); len(dropped) != 1 || dropped[0] != held[1].Record.Origin {
 		t.Errorf("dropped %v, want %s", dropped, held[1].Record.Origin)
 	}
 	if _, held := r.Entry(held[1].Record.Origin); held {

@@ -25,9 +25,12 @@ func (s *verifier) addMachines(stated authority.Statement) {
 func (s *Store) UpdateMachines() {
 	had, stale := maps.Clone(s.machines), s.stale
 	clear(s.machines)
-	for o, v := range s.verified {
+	for o := range s.verified {
+		if o.Cluster != s.self.Cluster {
+			continue
+		}
 		if _, here := s.records.Record(o); here || o == s.self {
-			s.addMachines(v.Statement)
+			s.addMachines(s.verified[o].Statement)
 		}
 	}
 	if s.current.Bytes != nil {

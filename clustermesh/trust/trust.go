@@ -8,7 +8,7 @@
 // authority, which keeps nothing. It must not know sockets, files, clocks or which nodes are members,
 // and nothing leads from it to package gossip.
 //
-// A Store has three parts: verifier decides about others (admit.go, refuse.go, peer.go, revoke.go,
+// A Store has three parts: verifier decides about others (admit.go, repin.go, refuse.go, peer.go, revoke.go,
 // machines.go), credentials keep the statement about this node (statement.go), and issuer states and
 // withdraws what is true of the other nodes of the cluster (issue.go, withdraw.go).
 package trust
@@ -179,19 +179,6 @@ func (s *verifier) receive() {
 			s.joined[c] = p.Joined.Unix()
 		}
 	}
-}
-
-// Repin replaces the pins. What was verified with the former ones is forgotten. All records must be
-// admitted again.
-func (s *Store) Repin(pins authority.Pins) {
-	s.pin(pins)
-	s.generation++
-	s.requested = authority.Statement{} // the root may be another one
-	clear(s.verified)
-	clear(s.refusals)
-	clear(s.machines)
-	s.receive()
-	s.stale = false
 }
 
 // SetLax makes the next Repin believe everyone, or only the pinned clusters; see Config.Lax. It

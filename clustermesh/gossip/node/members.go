@@ -95,7 +95,7 @@ func (n *Node) look() {
 	}
 	n.elect()
 	if n.trust.Stale(n.now) || n.cfg.Owners.Look(n.contacts.Alive(), n.now) {
-		n.readmit()
+		n.readmit(nil)
 	}
 	if n.now.Sub(n.started) > hintGrace && n.seeds.Late() {
 		n.actions.Changed = true

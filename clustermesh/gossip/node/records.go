@@ -58,15 +58,15 @@ func (n *Node) Renewed(to clustermesh.Origin, now time.Time) {
 	n.apply(n.replica.Exchange(to))
 }
 
-// Repin replaces the pins, and admits all records again.
+// Repin replaces the pins, and admits the records again for which that may make a difference.
 func (n *Node) Repin(pins authority.Pins, now time.Time) {
 	n.now = now
-	n.trust.Repin(pins)
+	again := n.trust.Repin(pins)
 	n.setQuotas()
 	n.cfg.Owners.SetPinned(n.trust.Pins() != nil)
 	// What was refused may be believed now; otherwise it is reported again.
 	n.problems.clearAll("replica ")
-	n.readmit()
+	n.readmit(again)
 	if own, held := n.replica.Record(n.cfg.Self); held {
 		n.trust.CheckOwn(own)
 	}
@@ -84,13 +84,13 @@ func (n *Node) SetLax(lax bool, now time.Time) {
 func (n *Node) Accept(a clustermesh.Accept, l clustermesh.LocalNamespaces, now time.Time) {
 	n.now = now
 	if n.trust.SetAccept(a, l) {
-		n.readmit()
+		n.readmit(nil)
 	}
 }
 
-// readmit admits all records again.
-func (n *Node) readmit() {
-	n.actions.Dirty = append(n.actions.Dirty, n.replica.Readmit()...)
+// readmit admits the records of some clusters again, of all if which is nil.
+func (n *Node) readmit(which func(clustermesh.ClusterName) bool) {
+	n.actions.Dirty = append(n.actions.Dirty, n.replica.Readmit(which)...)
 	n.touch()
 }
 
