@@ -7,6 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/node"
+	"strait.io/strait/clustermesh/gossip/statedir"
 )
 
 // clusters implements node.Owners: it is member.Clusters with a lock of its own. No other lock is taken
@@ -24,7 +25,7 @@ func (g *Gossip) loadClusters() (err error) {
 	pinned := g.cfg.Authority.Checks()
 	var last map[clustermesh.ClusterName]string
 	if !pinned {
-		last, err = loadUIDs(g.cfg.StateDir)
+		last, err = statedir.LoadUIDs(g.cfg.StateDir)
 	}
 	g.clusters = &clusters{clusters: member.NewClusters(g.cfg.Self.Cluster, g.cfg.UID, last, time.Now())}
 	g.clusters.SetPinned(pinned)

@@ -1,7 +1,7 @@
 // Package gossip keeps this node's replica of the clusterset in sync with those of other nodes. It owns
 // the lock, the clock, sockets, goroutines and files: membership (package pool), streams to the members
-// that are neighbours (stream), and probes (probe). Package node decides what they do. Pool, stream,
-// observe and replica do not import each other.
+// that are neighbours (stream), probes (probe), and files (statedir). Package node decides what they do. Pool,
+// stream, observe and replica do not import each other.
 //
 // Inputs are what this node publishes, the gossip key, seeds and a directory for the state. Outputs
 // are State, Leader and Problems. Package replica decides which record wins, topology who is a

@@ -175,12 +175,12 @@ func (g *Gossip) act(a node.Actions) {
 	}
 	g.send(a.Send)
 	if a.Distances != nil {
-		if err := saveDistances(g.cfg.StateDir, a.Distances); err != nil {
+		if err := statedir.SaveDistances(g.cfg.StateDir, a.Distances); err != nil {
 			g.log.Warn("cannot save the distances of clusters; the next life measures them for a minute", "error", err)
 		}
 	}
 	if a.Statement != nil {
-		if err := saveStatement(g.cfg.StateDir, a.Statement); err != nil {
+		if err := statedir.SaveStatement(g.cfg.StateDir, a.Statement); err != nil {
 			g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/statedir"
 	"strait.io/strait/clustermesh/gossip/stream"
 )
 
@@ -27,7 +28,7 @@ func TestNamesBelongToRoots(t *testing.T) {
 	west := withUID(signing(config(origin("west", "n1")), pins), "uid-west")
 	west.StateDir = t.TempDir()
 	file := filepath.Join(west.StateDir, uidsFile)
-	if err := os.WriteFile(file, []byte(`{"east":"uid-evil","invented":"`+strings.Repeat("x", 2*maxStateFile)+`"}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"east":"uid-evil","invented":"`+strings.Repeat("x", 512<<10)+`"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	dw := start(t, west)
@@ -50,7 +51,7 @@ func TestNamesBelongToRoots(t *testing.T) {
 	})
 	de.stop()
 	eventually(t, "what was invented is gone from the disk", func() bool {
-		last, err := loadUIDs(west.StateDir)
+		last, err := statedir.LoadUIDs(west.StateDir)
 		return err == nil && maps.Equal(last, map[clustermesh.ClusterName]string{"west": "uid-west"})
 	})
 	for range 2 { // its owner was silent for long, whatever that meant before
@@ -79,7 +80,7 @@ func TestSavedNames(t *testing.T) {
 		}
 		c.StateDir = t.TempDir()
 		saved := map[clustermesh.ClusterName]string{"west": "uid-west", "east": "uid-evil"}
-		if err := saveUIDs(c.StateDir, saved); err != nil {
+		if err := statedir.SaveUIDs(c.StateDir, saved); err != nil {
 			t.Fatal(err)
 		}
 		g, err := New(c)

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -16,7 +13,6 @@ import (
 	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/trust"
-	"strait.io/strait/internal/durable"
 )
 
 // signer implements stream.Signer while a machine has the root.
@@ -227,34 +223,6 @@ func (g *Gossip) askAt(ctx context.Context, at netip.AddrPort, want authority.St
 		return fmt.Errorf("%s answers: %w", at, err)
 	}
 	return nil
-}
-
-// statementFile holds the statement about this node, for a start while no signer is heard.
-const (
-	statementFile    = "statement.cbor"
-	maxStatementFile = 1 << 20 // bytes; more than a signer can send
-)
-
-func saveStatement(dir string, signed []byte) error {
-	if dir == "" {
-		return nil
-	}
-	return durable.Replace(filepath.Join(dir, statementFile), func(f *os.File) error {
-		_, err := f.Write(signed)
-		return err
-	})
-}
-
-// loadStatement reads what saveStatement wrote; nothing if there is no file.
-func loadStatement(dir string) ([]byte, error) {
-	if dir == "" {
-		return nil, nil
-	}
-	signed, err := durable.Read(filepath.Join(dir, statementFile), maxStatementFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return signed, err
 }
 
 // learn notes what the cluster's objects list of its nodes. It asks without the lock.

@@ -7,6 +7,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/gossip/statedir"
 	"strait.io/strait/clustermesh/trust"
 )
 
@@ -23,12 +24,12 @@ func FuzzStateFiles(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if all, err := loadUIDs(dir); err == nil {
-			if err := saveUIDs(dir, all); err != nil {
+		if all, err := statedir.LoadUIDs(dir); err == nil {
+			if err := statedir.SaveUIDs(dir, all); err != nil {
 				t.Fatalf("what was read cannot be written: %v", err)
 			}
 		}
-		if err := saveDistances(dir, loadDistances(dir)); err != nil {
+		if err := statedir.SaveDistances(dir, statedir.LoadDistances(dir)); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
 		if _, err := loadState(dir); err == nil {

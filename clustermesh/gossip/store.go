@@ -2,13 +2,8 @@ package gossip
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -16,74 +11,15 @@ import (
 	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/statedir"
 	"strait.io/strait/clustermesh/replica"
-	"strait.io/strait/internal/durable"
 )
 
 const (
-	uidsFile = "clusters.json"
-	// distancesFile holds steps of round-trip time, so that a restart moves no connections.
-	distancesFile = "distances.json"
 	// savePause is how long a change waits to be saved together with those that follow it, and the
 	// least time between two writes of the state. Encoding a large change takes processor time that
 	// the turn for the same change needs. So writes take at most a fifth of all time (saveShare).
 	savePause = time.Second
 	saveShare = 5
 )
-
-// maxStateFile bounds uidsFile and distancesFile, in bytes: more than is written.
-const maxStateFile = 256 << 10
-
-// loadUIDs reads what saveUIDs wrote; nothing if there is no file.
-func loadUIDs(dir string) (out map[clustermesh.ClusterName]string, err error) {
-	if dir == "" {
-		return nil, nil
-	}
-	b, err := durable.Read(filepath.Join(dir, uidsFile), maxStateFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &out)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the clusters' UIDs: %w", err)
-	}
-	return out, nil
-}
-
-func saveUIDs(dir string, all map[clustermesh.ClusterName]string) error {
-	b, err := json.Marshal(all)
-	if err != nil {
-		return fmt.Errorf("write the clusters' UIDs: %w", err)
-	}
-	return durable.Replace(filepath.Join(dir, uidsFile), func(f *os.File) error {
-		_, err := f.Write(b)
-		return err
-	})
-}
-
-// loadDistances reads what saveDistances wrote; nothing if that cannot be read: it is measured again.
-func loadDistances(dir string) (out map[clustermesh.ClusterName]uint32) {
-	b, err := durable.Read(filepath.Join(dir, distancesFile), maxStateFile)
-	if dir == "" || err != nil || json.Unmarshal(b, &out) != nil {
-		return nil
-	}
-	return out
-}
-
-func saveDistances(dir string, steps map[clustermesh.ClusterName]uint32) error {
-	if dir == "" {
-		return nil
-	}
-	b, err := json.Marshal(steps)
-	if err != nil {
-		return err
-	}
-	return durable.Replace(filepath.Join(dir, distancesFile), func(f *os.File) error {
-		_, err := f.Write(b)
-		return err
-	})
-}
 
 // load reads what an earlier life saved. What cannot be read is missing, and its error is that of a Problem.
 func (g *Gossip) load() (saved node.Saved, problems map[string]error) {
@@ -99,9 +35,9 @@ func (g *Gossip) load() (saved node.Saved, problems map[string]error) {
 		note("state", err)
 		g.unsaved.add(g.records.Origins()) // what is not held any more is to be dropped there
 	}
-	saved.Statement, err = loadStatement(g.cfg.StateDir)
+	saved.Statement, err = statedir.LoadStatement(g.cfg.StateDir)
 	note("state", err)
-	saved.Distances = loadDistances(g.cfg.StateDir)
+	saved.Distances = statedir.LoadDistances(g.cfg.StateDir)
 	note("uids", g.loadClusters())
 	return saved, problems
 }
@@ -172,7 +108,7 @@ func (g *Gossip) saveClusters() error {
 	if !news {
 		return nil
 	}
-	err := saveUIDs(g.cfg.StateDir, all)
+	err := statedir.SaveUIDs(g.cfg.StateDir, all)
 	if err != nil {
 		g.clusters.unsave()
 	}

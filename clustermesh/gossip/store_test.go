@@ -15,7 +15,13 @@ import (
 	"strait.io/strait/clustermesh/replica"
 )
 
-const stateFile = "replica.cbor"
+// Files of the state directory.
+const (
+	stateFile     = "replica.cbor"
+	uidsFile      = "clusters.json"
+	distancesFile = "distances.json"
+	statementFile = "statement.cbor"
+)
 
 // loadState reads the records in a state directory.
 func loadState(dir string) ([]replica.Entry, error) {
@@ -133,7 +139,7 @@ func TestCorruptStateIsReplaced(t *testing.T) {
 	if held, err := loadState(c.StateDir); err != nil || len(held) != 1 {
 		t.Errorf("the new state has %d records: %v", len(held), err)
 	}
-	if _, err := loadUIDs(c.StateDir); err != nil {
+	if _, err := statedir.LoadUIDs(c.StateDir); err != nil {
 		t.Error(err)
 	}
 }
@@ -158,7 +164,7 @@ func TestUIDsAreSavedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the next save solves it", func() bool { return len(d.Problems()) == 0 })
-	if last, err := loadUIDs(c.StateDir); err != nil || last["a"] != "uid-a" {
+	if last, err := statedir.LoadUIDs(c.StateDir); err != nil || last["a"] != "uid-a" {
 		t.Errorf("saved %v: %v", last, err)
 	}
 }
