@@ -66,10 +66,16 @@ func (m *Machine) connect(at netip.AddrPort, done func(answer)) {
 			a.believed, a.err = n.Answered(its, w.verify(n, its), at.String(), now)
 		})
 		mine := m.shows()
+		if a.err == nil && a.believed {
+			m.proves(a.peer)
+		}
 		if a.err == nil {
 			t.do(func(n *node.Node, now time.Time) {
 				a.session, a.err = n.Opened(mine, w.verify(n, mine), m.addr.Addr().String(), now)
 			})
+			if a.err == nil && a.session.Believed() {
+				t.proves(mine.Peer)
+			}
 		}
 		done(a)
 	})

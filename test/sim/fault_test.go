@@ -50,7 +50,7 @@ func runFaults(w *Network) error {
 func (w *Network) settles(step time.Duration) (err error) {
 	w.Until(func() bool {
 		err = w.Agrees()
-		return err == nil
+		return err == nil || w.wrong != nil
 	}, step, settled)
 	return err
 }

@@ -55,6 +55,7 @@ type Machine struct {
 	out, in []*conn
 	pool    pool
 	seeds   []*Machine
+	proven  map[clustermesh.Origin]proof
 }
 
 func newMachine(w *Network, c, n int) *Machine {
@@ -82,6 +83,7 @@ func (m *Machine) Start(seeds ...*Machine) {
 	m.life++
 	m.saving, m.beating, m.busy = false, false, m.net.now
 	m.streams, m.out, m.in, m.pool = map[clustermesh.Origin]*stream{}, nil, nil, newPool()
+	m.proven = map[clustermesh.Origin]proof{}
 	cfg := node.Config{
 		Self: m.Self, Bind: m.addr, Advertise: m.addr, Topology: m.net.cfg.Topology,
 		Owners: member.NewClusters(m.Self.Cluster, "", nil, m.clock()), Room: member.NewRoom(authority.DefaultQuota.Nodes),
@@ -197,7 +199,7 @@ func (m *Machine) do(event func(n *node.Node, now time.Time)) {
 	}
 	if len(a.Dirty) > 0 {
 		m.net.note(m)
-		if !m.saving {
+		if !m.saving && !m.net.cfg.Diskless {
 			m.saving = true
 			m.after(savePause, m.save)
 		}
@@ -246,6 +248,7 @@ func (m *Machine) beat() {
 	events := m.pool.events
 	m.pool.events = nil
 	m.do(func(n *node.Node, now time.Time) { n.Beat(events, nil, now) })
+	m.checkMembers(events)
 	m.askUnmet()
 	m.probe()
 }

@@ -7,9 +7,10 @@
 //
 // What package gossip and its streams do around a node is played, with their timing: connections and their
 // handshakes, heartbeats, back-off, the search for other daemons, probes, requests for statements, and the
-// saved state. Messages are encoded and decoded as on the wire. Links have delays, loss, a bandwidth, and
-// can be cut, one way or both; a connection keeps the order of its messages, as TCP does, and different ones
-// do not. A message occupies its receiver for what it costs (costOf).
+// saved state. Messages are encoded as on the wire. What all receivers would do with the same result is done once:
+// records are decoded once, and their seals verified once. Links have delays, loss, a bandwidth, and can be cut, one
+// way or both; a connection keeps the order of its messages, as TCP does, and different ones do not. A message
+// occupies its receiver for what it costs (costOf). fault.go lists what can go wrong.
 //
 // memberlist is no part of a node, so it is played too, and only roughly (member.go): who joins whom, how
 // news of members spreads, and that a member whom no other member reaches is called gone after a few seconds.
@@ -38,6 +39,8 @@ type Config struct {
 	Skew time.Duration
 	// Rooted is how many machines of a cluster have its root; 0: two of them, so that one can fail.
 	Rooted int
+	// Diskless saves nothing: for many nodes, that takes a lot of memory.
+	Diskless bool
 	// Topology chooses the neighbours. Nil is topology.FullMesh.
 	Topology topology.Topology
 	// Measure, if not nil, runs what a node does in an event, so that its cost can be measured. News is true if
@@ -69,7 +72,8 @@ type Network struct {
 	seals    map[seal]verdict
 	decoded  map[uint64]replica.Message // by the hash of its bytes
 	tracks   []*Track
-	news     bool // what is handled now is a message or a publication
+	wrong    error // what was never to happen and did, the first time
+	news     bool  // what is handled now is a message or a publication
 }
 
 // start is when each simulation begins.

@@ -19,9 +19,10 @@ type figures struct {
 	// half, most: how long a change takes to reach nodes, the median and the 99th percentile; lossy: the latter with
 	// 1 % loss.
 	half, most, lossy time.Duration
-	// What a newcomer receives until it has all records, and how long that takes.
-	newcomerBytes float64
-	newcomer      time.Duration
+	// What a newcomer receives until it has all records, how long that takes, and how long until it is alive for all
+	// others and they are for it.
+	newcomerBytes   float64
+	newcomer, alive time.Duration
 
 	cpuAtRest, cpuOfChange time.Duration
 	memory                 float64
@@ -34,12 +35,12 @@ var today = []figures{
 	{
 		clusters: 2, nodes: 25, restMessages: 2.3, restBytes: 380, heartbeatKB: 14, changeMessages: 9, changeBytes: 4_200,
 		half: 5 * time.Millisecond, most: 260 * time.Millisecond, lossy: 450 * time.Millisecond,
-		newcomerBytes: 220_000, newcomer: time.Second,
+		newcomerBytes: 240_000, newcomer: 550 * time.Millisecond, alive: 1200 * time.Millisecond,
 	},
 	{
 		clusters: 4, nodes: 50, restMessages: 2.3, restBytes: 430, heartbeatKB: 57, changeMessages: 11.5, changeBytes: 4_700,
 		half: 130 * time.Millisecond, most: 260 * time.Millisecond, lossy: 450 * time.Millisecond,
-		newcomerBytes: 450_000, newcomer: 1500 * time.Millisecond,
+		newcomerBytes: 450_000, newcomer: 900 * time.Millisecond, alive: 1900 * time.Millisecond,
 	},
 }
 
@@ -73,6 +74,7 @@ func TestTable(t *testing.T) {
 				{"a change reaches 99 % with 1 % loss after ms", ms(got.lossy), ms(bound.lossy)},
 				{"bytes that a newcomer receives", got.newcomerBytes, bound.newcomerBytes},
 				{"a newcomer has all after ms", ms(got.newcomer), ms(bound.newcomer)},
+				{"it is alive for all, and they for it, after ms", ms(got.alive), ms(bound.alive)},
 			} {
 				t.Logf("%-46s %12.1f", c.what, c.got)
 				if bound.restMessages > 0 && c.got > c.bound {
@@ -98,7 +100,7 @@ type measured struct {
 func measure(t *testing.T, clusters, nodes int) (f figures) {
 	w := &measured{nodes: float64(clusters * nodes)}
 	w.Network = New(Config{
-		Seed: *seed, Clusters: clusters, Nodes: nodes, Rooted: nodes, Endpoints: 10, Pinned: true,
+		Seed: *seed, Clusters: clusters, Nodes: nodes, Rooted: nodes, Endpoints: 10, Pinned: true, Diskless: true,
 		Measure: func(news bool, work func()) {
 			began := time.Now()
 			work()
@@ -133,6 +135,17 @@ func (w *measured) newcomer(t *testing.T, m *Machine, f *figures) {
 		t.Fatalf("the newcomer has %d records of %d after a minute", len(m.node.State().Records), all)
 	}
 	f.newcomer, f.newcomerBytes = w.now-began, float64(m.Received)
+	others := w.Machines[:len(w.Machines)-1]
+	alive := func() bool {
+		others = slices.DeleteFunc(slices.Clone(others), func(p *Machine) bool {
+			return p.hears(m.Self) && m.hears(p.Self)
+		})
+		return len(others) == 0
+	}
+	if !w.Until(alive, 5*time.Millisecond, time.Minute) {
+		t.Fatalf("the newcomer is not alive for %s, or that for it, after a minute", others[0].Self)
+	}
+	f.alive = w.now - began
 }
 
 // rest measures what is sent while nothing changes.
