@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,11 +30,10 @@ const testPort = 27946
 // testNet is a random part of 127.0.0.0/8, so that test binaries do not meet.
 var testNet = [3]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(250))}
 
-var nextAddr byte
+var nextAddr atomic.Uint32
 
 func testAddr() netip.AddrPort {
-	nextAddr++
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{testNet[0], testNet[1], testNet[2], nextAddr}), testPort)
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{testNet[0], testNet[1], testNet[2], byte(nextAddr.Add(1))}), testPort)
 }
 
 // keyOf makes a gossip key.
@@ -298,6 +298,7 @@ func TestWrongKey(t *testing.T) {
 }
 
 func TestTwoNodesOfOneName(t *testing.T) {
+	t.Parallel()
 	seed := config(origin("a", "n1"))
 	one, two := config(origin("a", "twin"), seed.Bind), config(origin("a", "twin"), seed.Bind)
 	d0, d1, d2 := start(t, seed), start(t, one), start(t, two)

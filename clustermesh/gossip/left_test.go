@@ -11,6 +11,7 @@ import (
 // TestNodeThatLeft: who is taken out of the cluster and is not heard is forgotten, on disk too; if its daemon returns,
 // it is heard for a while, whether the leader lists it or not.
 func TestNodeThatLeft(t *testing.T) {
+	t.Parallel()
 	c1 := config(origin("a", "n1"))
 	c2, c3 := config(origin("a", "n2"), c1.Bind), config(origin("b", "n1"), c1.Bind)
 	c3.StateDir = t.TempDir()

@@ -78,6 +78,7 @@ func alive(t *testing.T, of string, at netip.AddrPort, incarnation uint32) []byt
 // TestMoved: whoever has the gossip key says that a member left, and is somewhere else now. With pins, that
 // moves nothing: what others say still reaches the node, it is alive, and that address is not probed.
 func TestMoved(t *testing.T) {
+	t.Parallel()
 	const last = 1<<32 - 1
 	for what, spread := range map[string]func(t *testing.T, name string, at netip.AddrPort, n uint32) [][]byte{
 		"it left, and is there now": func(t *testing.T, name string, at netip.AddrPort, n uint32) [][]byte {

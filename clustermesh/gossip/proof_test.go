@@ -16,6 +16,7 @@ import (
 // does not make it alive, and is seen. The node itself is alive when it returns, hears what others say,
 // and is heard, though the impostor is there still.
 func TestImpostor(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east")
 	west := signing(config(origin("west", "n1")), pins)
 	east := signing(config(origin("east", "n1"), west.Bind), pins)

@@ -17,6 +17,7 @@ func (d *daemon) rootOf(o clustermesh.Origin) authority.PublicKey {
 // TestReroot: a machine loses the root and gets it back while it runs. It signs for others exactly while
 // it has it. Without it, it does not lead, and what it says is believed all the same, over a restart too.
 func TestReroot(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east")
 	var tokens atomic.Int64
 	first, second := origin("west", "n1"), origin("west", "n2")
@@ -69,6 +70,7 @@ func TestReroot(t *testing.T) {
 // TestRerootRotates: with a new root beside the old one, the leader signs all again at once: the
 // statement about itself, and the cluster's record. Who asks follows.
 func TestRerootRotates(t *testing.T) {
+	t.Parallel()
 	pins, next := pinned("west", "east"), root("west's next")
 	pin := pins["west"]
 	pin.Roots = append(pin.Roots, next.Public())

@@ -44,6 +44,7 @@ func (d *daemon) tell(n byte, number int) {
 // TestFollower: a machine without the root is believed once one with the root signs for it, over a
 // restart while there is no signer too. It never leads, whatever its name.
 func TestFollower(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east")
 	var tokens atomic.Int64
 	first, second := origin("west", "n1"), origin("west", "n2")
@@ -90,6 +91,7 @@ func TestFollower(t *testing.T) {
 
 // TestFollowerIsRefused: a machine that the cluster does not know stays unbelieved, and says why.
 func TestFollowerIsRefused(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west")
 	keeper := start(t, attesting(signing(config(origin("west", "n2")), pins), origin("west", "n9"), new(atomic.Int64)))
 	keeper.tell(0, 2)
@@ -110,6 +112,7 @@ func TestFollowerIsRefused(t *testing.T) {
 // TestFalseSigner: who has the gossip key and another root is not asked; who is asked all the same gets
 // neither a token nor belief.
 func TestFalseSigner(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west")
 	var tokens atomic.Int64
 	mallory := signing(config(origin("west", "n2")), pins)

@@ -29,6 +29,7 @@ func (s star) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) 
 // hub all hold what all say, though none but the hub has more than one stream; without it they
 // exchange nothing.
 func TestOtherTopology(t *testing.T) {
+	t.Parallel()
 	hub := config(origin("a", "hub"))
 	around := star{hub: hub.Self}
 	hub.topology = around

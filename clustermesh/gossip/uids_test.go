@@ -54,6 +54,7 @@ func TestTwoClustersOfOneName(t *testing.T) {
 
 // TestTwinsRecordsPassedOn: two that each know another cluster by the same name refuse what the other holds of it.
 func TestTwinsRecordsPassedOn(t *testing.T) {
+	t.Parallel()
 	withUID := func(uid string, c Config) Config {
 		c.UID = uid
 		return c
@@ -123,6 +124,7 @@ func TestTwinClusterAtSeed(t *testing.T) {
 
 // TestSeedsChange: seeds that come later count, and hints are nobody's problem.
 func TestSeedsChange(t *testing.T) {
+	t.Parallel()
 	c1, c2 := config(origin("a", "n1")), config(origin("b", "n1"))
 	nobody := testAddr()
 	d1, d2 := start(t, c1), start(t, c2)

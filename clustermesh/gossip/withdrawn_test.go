@@ -115,6 +115,7 @@ func (d *daemon) believes(signers authority.Pins) {
 // prefixes to another node. Soon no daemon believes it, in any cluster: not one that starts then, and not after
 // the leader was restarted. When the node asks, it is believed again.
 func TestNodeKeepsStatement(t *testing.T) {
+	t.Parallel()
 	w := newTaking(t, 2*time.Second)
 	stolen := w.first.cfg.Self
 	w.first.believes(nil)
@@ -152,6 +153,7 @@ func TestNodeKeepsStatement(t *testing.T) {
 // TestNodeAsksInTime: a node that does not know that a prefix is another node's asks as soon as its statement is
 // to be withdrawn, so it loses nothing else, at no time.
 func TestNodeAsksInTime(t *testing.T) {
+	t.Parallel()
 	w := newTaking(t, 15*time.Second)
 	honest := w.first.cfg.Self
 	w.take()
