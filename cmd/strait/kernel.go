@@ -1,11 +1,10 @@
 package main
 
 import (
-	"net"
-	"time"
+	"fmt"
 
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/socklb/inspect"
-	"strait.io/strait/datapath/socklb/optout"
 )
 
 // kernel reads and changes pins, for the commands that need no daemon. Its fields are functions so
@@ -30,24 +29,12 @@ type pinnedMaps interface {
 	Close()
 }
 
-func realKernel() kernel {
-	return kernel{
-		open:         func(pins string) (pinnedMaps, error) { return inspect.OpenReader(pins) },
-		optOuts:      optout.List,
-		checkOptOut:  optout.Check,
-		addOptOut:    optout.Add,
-		removeOptOut: optout.Remove,
-		proxied:      proxied,
-	}
-}
-
 // proxyPort is where kube-proxy, and what replaces it, tells load balancers that it works.
 const proxyPort = "10256"
 
-func proxied() bool {
-	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", proxyPort), time.Second)
-	if err == nil {
-		c.Close()
-	}
-	return err == nil
+// needsNode returns why a command cannot work on this machine, whose system is not Linux.
+func needsNode(command, system string) *api.Failure {
+	return &api.Failure{Reason: api.NoAnswer,
+		Message: fmt.Sprintf("%s needs a Linux node, and this machine runs %s", command, system),
+		Try:     fmt.Sprintf("run it on a node, or in the pod of a node's daemon: kubectl -n strait-system exec ds/strait -- /%s", command)}
 }

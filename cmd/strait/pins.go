@@ -91,6 +91,9 @@ func (p pinned) whyUnknown() string {
 // pinsError explains why pins cannot be read or changed. The exit code is 3, since what they hold
 // is unknown.
 func pinsError(dir string, err error) error {
+	if known, ok := errors.AsType[*api.Failure](err); ok {
+		return &exitError{exitUnknown, known}
+	}
 	f := &api.Failure{Reason: api.NoAnswer, Cause: err, Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	switch {
 	case errors.Is(err, fs.ErrPermission):

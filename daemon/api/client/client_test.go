@@ -8,10 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -52,36 +49,6 @@ func TestClientFailures(t *testing.T) {
 		if !errors.As(err, &f) || f.Reason != c.reason || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v", c.socket, err)
 		}
-	}
-}
-
-// TestClientDenied dials as nobody, on a thread of its own.
-func TestClientDenied(t *testing.T) {
-	if os.Getuid() != 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("needs root")
-		}
-		t.Skip("needs root, to become another user")
-	}
-	socket := shortDir(t) + "/strait.sock"
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
-			err = errno
-			return
-		}
-		_, err = net.Dial("unix", socket)
-	})
-	wg.Wait()
-	var f *api.Failure
-	if !errors.As(dialFailure(t.Context(), socket, err), &f) || f.Reason != api.Denied || !strings.Contains(f.Error(), "as root") {
-		t.Errorf("dial gave %v, the client %+v", err, f)
 	}
 }
 

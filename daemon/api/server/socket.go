@@ -90,21 +90,6 @@ func checkFree(ctx context.Context, path string) error {
 	return fmt.Errorf("another straitd is running (%s) and listens on %s; stop it, or choose another runDir", who, path)
 }
 
-// listenerPID returns the process that listens at the other end, by SO_PEERCRED. It is 0 if that is
-// in a PID namespace that this process cannot see.
-func listenerPID(conn *net.UnixConn) (pid int32) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = raw.Control(func(fd uintptr) {
-		if cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
-			pid = cred.Pid
-		}
-	})
-	return pid
-}
-
 // lockDir keeps two daemons that start at once from each taking the other's socket for a dead one.
 // It locks the directory itself, so no lock file is left. The lock is held only while the socket
 // changes.
@@ -116,7 +101,7 @@ func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for {
-		err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := tryLock(d)
 		if err == nil {
 			return func() { d.Close() }, nil
 		}

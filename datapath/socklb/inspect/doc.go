@@ -3,5 +3,6 @@
 //
 // The input is the directory of its pins; the output is rows. The package attaches and changes
 // nothing, never waits for the balancer and needs no daemon, so probes, the CLI and tests can use
-// it at any time. It must not know how programs are loaded, nor about services and clusters.
+// it at any time. It must not know how programs are loaded, nor about services and clusters. On other
+// systems than Linux it has only the rows, which programs there can show.
 package inspect

@@ -1,3 +1,5 @@
+//go:build linux
+
 package inspect
 
 import (
@@ -16,9 +18,6 @@ import (
 
 // readTries is the maximum number of attempts of a read that keeps meeting changes.
 const readTries = 10
-
-// DefaultPins is where straitd pins its maps unless bpf.pins is set.
-const DefaultPins = "/sys/fs/bpf/strait"
 
 // Read returns what the maps pinned in a directory hold, like Reader.Frontends.
 func Read(pins string) ([]datapath.Frontend, error) {

@@ -6,6 +6,9 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
+// DefaultPins is where straitd pins its maps unless bpf.pins is set.
+const DefaultPins = "/sys/fs/bpf/strait"
+
 // ServiceRow is a frontend as the maps hold it.
 type ServiceRow struct {
 	Addr l4.Addr `json:"addr"`
