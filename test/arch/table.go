@@ -368,6 +368,7 @@ var Dependencies = []Dependency{
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 
+	{Path: "golang.org/x/tools/go/packages", Tests: []string{"test/arch"}},
 	{Path: "pgregory.net/rapid", Test: true},
 	{Path: "github.com/rogpeppe/go-internal/testscript", Test: true},
 }
