@@ -103,7 +103,7 @@ func (c ClusterConfig) Equal(o ClusterConfig) bool {
 // of which no record is here is unknown: it has objects, or none.
 func (s State) Config(from []ClusterName) (said []ClusterConfig, unknown []ClusterName) {
 	for _, c := range from {
-		r, known := s.Records[Origin{Cluster: c}]
+		r, known := s.Records.Lookup(Origin{Cluster: c})
 		if known {
 			said = append(said, ClusterConfig{c, r.Content.Config})
 		} else {

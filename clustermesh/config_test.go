@@ -51,12 +51,12 @@ func TestConfigFits(t *testing.T) {
 
 // TestStateConfig: what is accepted comes in the order of the list, and silence is not emptiness.
 func TestStateConfig(t *testing.T) {
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{
+	s := clustermesh.State{Records: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{
 		{Cluster: "a"}:            {Content: clustermesh.Content{Config: orders("a")}},
 		{Cluster: "b"}:            {Content: clustermesh.Content{Config: orders("b")}},
 		{Cluster: "c"}:            {},
 		{Cluster: "d", Node: "n"}: {},
-	}}
+	})}
 	said, unknown := s.Config([]clustermesh.ClusterName{"c", "b", "d", "e"})
 	if !slices.Equal(unknown, []clustermesh.ClusterName{"d", "e"}) || len(said) != 2 || said[0].Cluster != "c" || said[0].Objects != nil ||
 		!said[1].Equal(clustermesh.ClusterConfig{Cluster: "b", Objects: orders("b")}) {

@@ -5,8 +5,8 @@ import "slices"
 // Witnesses returns the origins that claim that the node is silent in its present life: first those
 // of its own cluster, then those of others. A claim about an earlier life does not count.
 func (s State) Witnesses(node Origin) (home, away []Origin) {
-	epoch := s.Records[node].Stamp.Epoch
-	for o, r := range s.Records {
+	epoch := s.Records.Get(node).Stamp.Epoch
+	for o, r := range s.Records.All() {
 		if o == node || !slices.ContainsFunc(r.Content.Silent, func(c Silence) bool {
 			return c.Origin == node && c.Epoch >= epoch
 		}) {
@@ -38,11 +38,11 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 // A node whose daemon this one hears is not dead, whatever others claim. It is not enough that its
 // machine answers: a booting machine refuses connections long before its pods serve.
 func (s State) Dead(node Origin) bool {
-	if s.Contacts[node] == Alive {
+	if s.Contacts.Get(node) == Alive {
 		return false
 	}
 	others := 0
-	for o, r := range s.Records {
+	for o, r := range s.Records.All() {
 		if o.Cluster == node.Cluster && o.Node != "" && o != node && r.Content.Node != nil {
 			others++
 		}
@@ -61,7 +61,7 @@ func (s State) Dead(node Origin) bool {
 // the claims need not be counted.
 func (s State) Claimed() map[Origin]bool {
 	out := map[Origin]bool{}
-	for _, r := range s.Records {
+	for _, r := range s.Records.All() {
 		for _, c := range r.Content.Silent {
 			out[c.Origin] = c.Origin.Node != ""
 		}

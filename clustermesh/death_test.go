@@ -9,13 +9,14 @@ import (
 )
 
 // node makes a record; silent lists the nodes that it calls silent ("b/n1").
-func addNode(s clustermesh.State, name string, contact clustermesh.Contact, silent ...string) {
+func addNode(s *clustermesh.State, name string, contact clustermesh.Contact, silent ...string) {
 	o := origin(name)
 	r := clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 5}, Content: clustermesh.Content{Node: &clustermesh.Node{Name: o.Node}}}
 	for _, x := range silent {
 		r.Content.Silent = append(r.Content.Silent, clustermesh.Silence{Origin: origin(x), Epoch: 5})
 	}
-	s.Records[o], s.Contacts[o] = r, contact
+	s.Records = s.Records.With(o, r)
+	s.Contacts = s.Contacts.With(o, contact)
 }
 
 func origin(name string) clustermesh.Origin {
@@ -45,15 +46,15 @@ func TestDead(t *testing.T) {
 		{"a later life is not claimed", map[string][]string{"a/n2": {a1}, "b/n1": {a1}}, clustermesh.Held, 6, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
-			addNode(s, a1, tc.contact)
+			s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
+			addNode(&s, a1, tc.contact)
 			if tc.epoch != 0 {
-				r := s.Records[origin(a1)]
+				r := s.Records.Get(origin(a1))
 				r.Stamp.Epoch = tc.epoch
-				s.Records[origin(a1)] = r
+				s.Records = s.Records.With(origin(a1), r)
 			}
 			for n, silent := range tc.nodes {
-				addNode(s, n, clustermesh.Alive, silent...)
+				addNode(&s, n, clustermesh.Alive, silent...)
 			}
 			if got := s.Dead(origin(a1)); got != tc.want {
 				home, away := s.Witnesses(origin(a1))
@@ -67,17 +68,17 @@ func TestDead(t *testing.T) {
 // the property behind "no withdrawal in a partition", for all cluster sizes up to nine.
 func TestNoHalfIsDead(t *testing.T) {
 	for n := 2; n <= 9; n++ {
-		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+		s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 		var all []string
 		for i := range n {
 			all = append(all, fmt.Sprintf("a/n%d", i))
 		}
 		// The whole cluster is cut off from b: only b complains.
 		for _, x := range all {
-			addNode(s, x, clustermesh.Silent)
+			addNode(&s, x, clustermesh.Silent)
 		}
-		addNode(s, "b/n1", clustermesh.Alive, all...)
-		addNode(s, "b/n2", clustermesh.Alive, all...)
+		addNode(&s, "b/n1", clustermesh.Alive, all...)
+		addNode(&s, "b/n2", clustermesh.Alive, all...)
 		for _, x := range all {
 			if s.Dead(origin(x)) {
 				t.Errorf("%d nodes: %s is judged dead by a cut", n, x)

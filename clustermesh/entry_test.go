@@ -55,12 +55,12 @@ func TestAroundHoldsAll(t *testing.T) {
 
 // TestEntries: the entries of a cluster count, dead or alive, without those that overlap the reader's own.
 func TestEntries(t *testing.T) {
-	s := State{Records: map[Origin]Record{}}
+	s := State{Records: ByOrigin[Record]{}}
 	for o, text := range map[Origin]string{
 		{"east", "n1"}: "10.96.0.0/16", {"east", "n2"}: "10.97.0.7/32", {"west", "n1"}: "10.98.0.0/16", {"east", ""}: "10.99.0.0/16",
 	} {
 		r := Record{Origin: o, Content: Content{Node: &Node{Name: o.Node, ClusterIPs: []netip.Prefix{netip.MustParsePrefix(text)}}}}
-		s.Records[o] = r
+		s.Records = s.Records.With(o, r)
 	}
 	if got := fmt.Sprint(s.Entries("east", nil)); got != "[10.96.0.0/16 10.97.0.7/32]" {
 		t.Errorf("entries %s", got)

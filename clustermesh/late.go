@@ -89,7 +89,7 @@ func (l Late) key() lateKey { return lateKey{l.Cluster, l.Service, l.Created} }
 func (s State) late(own ClusterName) map[lateKey]int64 {
 	out, accused := map[lateKey]int64{}, map[lateKey][]int64{}
 	clusters := 0
-	for o, r := range s.Records {
+	for o, r := range s.Records.All() {
 		if o.Node != "" {
 			continue
 		}
@@ -112,7 +112,7 @@ func (s State) late(own ClusterName) map[lateKey]int64 {
 			out[k] = slices.Min(said)
 		}
 	}
-	for _, l := range s.Records[Origin{Cluster: own}].Content.Late {
+	for _, l := range s.Records.Get(Origin{Cluster: own}).Content.Late {
 		out[l.key()] = l.Since
 	}
 	return out

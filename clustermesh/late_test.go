@@ -63,10 +63,10 @@ func TestHistoryLasts(t *testing.T) {
 }
 
 func stateOf(contents map[clustermesh.ClusterName]clustermesh.Content) clustermesh.State {
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}}
 	for c, content := range contents {
 		o := clustermesh.Origin{Cluster: c}
-		s.Records[o] = clustermesh.Record{Origin: o, Content: content}
+		s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Content: content})
 	}
 	return s
 }
@@ -94,14 +94,14 @@ func TestBackdatedTakesNothingOver(t *testing.T) {
 	} {
 		s := stateOf(exports)
 		for who, l := range c.said {
-			r := s.Records[clustermesh.Origin{Cluster: who}]
+			r := s.Records.Get(clustermesh.Origin{Cluster: who})
 			r.Content.Late = []clustermesh.Late{l}
-			s.Records[r.Origin] = r
+			s.Records = s.Records.With(r.Origin, r)
 		}
 		if c.seen {
-			r := s.Records[clustermesh.Origin{Cluster: "b"}]
+			r := s.Records.Get(clustermesh.Origin{Cluster: "b"})
 			r.Late = []clustermesh.Late{late}
-			s.Records[r.Origin] = r
+			s.Records = s.Records.With(r.Origin, r)
 		}
 		i, problems := clustermesh.Merge(s.Exports("d")[honest.Service])
 		if i.Exporters[0] != c.oldest {
@@ -150,9 +150,9 @@ func TestNewcomer(t *testing.T) {
 func TestLateAlone(t *testing.T) {
 	e := exportOf("cart", 1, clustermesh.ClusterSetIP)
 	s := stateOf(map[clustermesh.ClusterName]clustermesh.Content{"b": {Exports: []clustermesh.Export{e}}})
-	r := s.Records[clustermesh.Origin{Cluster: "b"}]
+	r := s.Records.Get(clustermesh.Origin{Cluster: "b"})
 	r.Late = []clustermesh.Late{{Cluster: "b", Service: e.Service, Created: 1, Since: today}}
-	s.Records[r.Origin] = r
+	s.Records = s.Records.With(r.Origin, r)
 	if got := s.Late("d"); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}

@@ -18,7 +18,7 @@ func (s State) bound(own, c ClusterName, exports []Export) (kept []Export, left 
 		return exports, 0
 	}
 	inForce := map[ServiceName]bool{}
-	for _, a := range s.Records[Origin{Cluster: own}].Content.Allocations {
+	for _, a := range s.Records.Get(Origin{Cluster: own}).Content.Allocations {
 		inForce[a.Service] = true
 	}
 	order := func(e Export) int {
@@ -66,7 +66,7 @@ func (s State) OverQuota(own ClusterName) (out []Problem) {
 
 // exportsTo returns the exports of a cluster that are for cluster own.
 func (s State) exportsTo(own, c ClusterName) []Export {
-	all := s.Records[Origin{Cluster: c}].Content.Exports
+	all := s.Records.Get(Origin{Cluster: c}).Content.Exports
 	if !slices.ContainsFunc(all, func(e Export) bool { return !e.For(own) }) {
 		return all
 	}

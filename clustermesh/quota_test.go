@@ -19,7 +19,7 @@ func named(i int) clustermesh.ServiceName {
 // offering is what cluster own knows of a cluster that exports Services numbered from..to, created in
 // that order, of which those in force have addresses.
 func offering(quota int, kind clustermesh.ServiceType, numbers []int, inForce ...int) clustermesh.State {
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Quotas: map[clustermesh.ClusterName]int{"far": quota}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Quotas: map[clustermesh.ClusterName]int{"far": quota}}
 	var far, own clustermesh.Content
 	for _, n := range numbers {
 		far.Exports = append(far.Exports, clustermesh.Export{Service: named(n), Type: kind, Created: int64(1_000_000 - n)})
@@ -28,7 +28,7 @@ func offering(quota int, kind clustermesh.ServiceType, numbers []int, inForce ..
 		own.Allocations = append(own.Allocations, clustermesh.Allocation{Service: named(n), IP: netip.AddrFrom4([4]byte{241, 0, byte(i >> 8), byte(i)})})
 	}
 	for c, content := range map[clustermesh.ClusterName]clustermesh.Content{"far": far, "own": own} {
-		s.Records[clustermesh.Origin{Cluster: c}] = clustermesh.Record{Origin: clustermesh.Origin{Cluster: c}, Content: content}
+		s.Records = s.Records.With(clustermesh.Origin{Cluster: c}, clustermesh.Record{Origin: clustermesh.Origin{Cluster: c}, Content: content})
 	}
 	return s
 }
@@ -59,9 +59,9 @@ func TestQuota(t *testing.T) {
 		"what the cluster's own has": {func() clustermesh.State {
 			s := offering(5, "", nil)
 			s.Quotas = map[clustermesh.ClusterName]int{"own": 5}
-			r := s.Records[clustermesh.Origin{Cluster: "own"}]
-			r.Content.Exports = offering(5, "", upTo(900)).Records[clustermesh.Origin{Cluster: "far"}].Content.Exports
-			s.Records[clustermesh.Origin{Cluster: "own"}] = r
+			r := s.Records.Get(clustermesh.Origin{Cluster: "own"})
+			r.Content.Exports = offering(5, "", upTo(900)).Records.Get(clustermesh.Origin{Cluster: "far"}).Content.Exports
+			s.Records = s.Records.With(clustermesh.Origin{Cluster: "own"}, r)
 			return s
 		}(), 900, 0, -1, 0},
 	} {

@@ -3,9 +3,7 @@ package clustermesh
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"net/netip"
-	"slices"
 )
 
 // Contact is what this node's gossip observes of another node. It is an observation, not a shared
@@ -47,9 +45,9 @@ func (c *Contact) UnmarshalText(b []byte) error {
 // made.
 type State struct {
 	// Records holds each origin's latest record.
-	Records map[Origin]Record
+	Records ByOrigin[Record]
 	// Contacts holds what gossip observes of each node; a missing node is Held.
-	Contacts map[Origin]Contact
+	Contacts ByOrigin[Contact]
 	// Joined says when clusters joined the clusterset, in Unix seconds; see State.Exports. Clusters
 	// for which it was not noted are missing.
 	Joined map[ClusterName]int64
@@ -57,19 +55,19 @@ type State struct {
 	Quotas map[ClusterName]int
 	// Proven says where nodes proved who they are when they were dialled there. Nodes that were not dialled
 	// are missing, and those of clusters that are not pinned.
-	Proven map[Origin]netip.AddrPort
+	Proven ByOrigin[netip.AddrPort]
 }
 
 // Origins returns the origins of all records, sorted.
 func (s State) Origins() []Origin {
-	return slices.SortedFunc(maps.Keys(s.Records), Origin.Compare)
+	return s.Records.Origins()
 }
 
 // Nodes yields the records of nodes in the order of their origins.
 func (s State) Nodes() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for _, o := range s.Origins() {
-			if r := s.Records[o]; o.Node != "" && r.Content.Node != nil && !yield(r) {
+			if r := s.Records.Get(o); o.Node != "" && r.Content.Node != nil && !yield(r) {
 				return
 			}
 		}
@@ -78,9 +76,5 @@ func (s State) Nodes() iter.Seq[Record] {
 
 // Clusters returns the names of all clusters known, sorted.
 func (s State) Clusters() []ClusterName {
-	seen := map[ClusterName]bool{}
-	for o := range s.Records {
-		seen[o.Cluster] = true
-	}
-	return slices.Sorted(maps.Keys(seen))
+	return s.Records.Clusters()
 }

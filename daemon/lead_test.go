@@ -117,8 +117,8 @@ func TestNobodyLeads(t *testing.T) {
 	heard := func(contact clustermesh.Contact, cluster string, follower bool) {
 		o := node(cluster, "n2")
 		state = clustermesh.State{
-			Records:  map[clustermesh.Origin]clustermesh.Record{o: {Content: clustermesh.Content{Node: &clustermesh.Node{Follower: follower}}}},
-			Contacts: map[clustermesh.Origin]clustermesh.Contact{o: contact},
+			Records:  clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{o: {Content: clustermesh.Content{Node: &clustermesh.Node{Follower: follower}}}}),
+			Contacts: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Contact{o: contact}),
 		}
 	}
 	now := time.Now()

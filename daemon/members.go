@@ -27,12 +27,12 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 	nodes := map[string][]api.Member{}
 	for _, n := range v.nodes() {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}
-		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records[o].Content.GossipKeys}
+		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records.Get(o).Content.GossipKeys}
 		m.RTT, m.Signed = milliseconds(rtts[o]), t.Sealed[o]
 		if s, known := t.Statements[o]; known {
 			m.Keys, m.Ends, m.Root = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0), s.Root.Fingerprint()
 		}
-		if node := v.state.Records[o].Content.Node; node != nil && len(m.Keys) > 0 {
+		if node := v.state.Records.Get(o).Content.Node; node != nil && len(m.Keys) > 0 {
 			m.HasRoot = !node.Follower
 		}
 		nodes[n.Cluster] = append(nodes[n.Cluster], m)

@@ -14,12 +14,12 @@ func TestMirrorView(t *testing.T) {
 		o := clustermesh.Origin{Cluster: c}
 		return o, clustermesh.Record{Origin: o}
 	}
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Contact{
 		{Cluster: "heard", Node: "n1"}: clustermesh.Alive, {Cluster: "held", Node: "n1"}: clustermesh.Quiet,
-	}}
+	})}
 	for _, c := range []clustermesh.ClusterName{"own", "heard", "held"} {
 		o, r := record(c)
-		s.Records[o] = r
+		s.Records = s.Records.With(o, r)
 	}
 	members := []clustermesh.ClusterName{"heard", "held", "never", "own"}
 	v := mirrorView([]policy.Policy{{}}, "own", members, clustermesh.Local{Namespaces: []string{"shop"}}, s)

@@ -42,7 +42,7 @@ func (v viewer) countOpen(clusters []api.Cluster, sockets func() ([]sockdestroy.
 // has it. A pod that is gone is found by the range of its node.
 func (v viewer) clusterOf(counters map[clustermesh.ClusterName]*int) func(netip.Addr) *int {
 	pods, ranges := map[netip.Addr]*int{}, map[netip.Prefix]*int{}
-	for o, r := range v.state.Records {
+	for o, r := range v.state.Records.All() {
 		n := counters[o.Cluster]
 		if n == nil {
 			continue

@@ -33,9 +33,9 @@ func TestCountOpen(t *testing.T) {
 		t.Errorf("nothing is drained: %+v, %v", cs, err)
 	}
 	drain := clustermesh.Origin{Cluster: "b"}
-	r := v.state.Records[drain]
+	r := v.state.Records.Get(drain)
 	r.Content.Drain = &clustermesh.Drain{Since: 1}
-	v.state.Records[drain] = r
+	v.state.Records = v.state.Records.With(drain, r)
 	v.applied = time.Unix(1000, 0)
 	cs = v.clusters()
 	if err := v.countOpen(cs, read); err != nil || cs[0].Open != nil || cs[1].Open == nil || *cs[1].Open != 3 {

@@ -51,7 +51,7 @@ func policies(shares []clustermesh.Share, s clustermesh.State, own clustermesh.C
 
 // resultIn returns the result of a policy that a cluster's leader published.
 func resultIn(s clustermesh.State, c clustermesh.ClusterName, policy string) (clustermesh.PolicyResult, bool) {
-	all := s.Records[clustermesh.Origin{Cluster: c}].Content.Results
+	all := s.Records.Get(clustermesh.Origin{Cluster: c}).Content.Results
 	i := slices.IndexFunc(all, func(r clustermesh.PolicyResult) bool { return r.Policy == policy })
 	if i < 0 {
 		return clustermesh.PolicyResult{}, false
@@ -79,7 +79,7 @@ func (d *Daemon) MirrorOf(service string) (by string, sources []string) {
 func (v viewer) sharedBy() (exports, globals map[clustermesh.ServiceName][]string) {
 	exports, globals = map[clustermesh.ServiceName][]string{}, map[clustermesh.ServiceName][]string{}
 	for _, c := range v.state.Clusters() {
-		content := v.state.Records[clustermesh.Origin{Cluster: c}].Content
+		content := v.state.Records.Get(clustermesh.Origin{Cluster: c}).Content
 		for _, e := range content.Exports {
 			if e.Policy != "" && e.For(v.self.Cluster) {
 				exports[e.Service] = append(exports[e.Service], e.Policy+" of "+string(c))

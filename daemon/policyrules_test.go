@@ -115,7 +115,7 @@ func (w *ruleWorld) objects(cluster string) object.Objects {
 
 // pass lets every leader publish, and then every leader write once, at a time in seconds.
 func (w *ruleWorld) pass(at int64) {
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 	var members []clustermesh.ClusterName
 	for name, c := range w.clusters {
 		if !c.away {
@@ -128,10 +128,10 @@ func (w *ruleWorld) pass(at int64) {
 		if len(problems) > 0 {
 			w.t.Fatal(problems)
 		}
-		s.Records[o] = clustermesh.Record{Origin: o, Content: content}
+		s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Content: content})
 		node := clustermesh.Origin{Cluster: o.Cluster, Node: "n1"}
-		if s.Contacts[node] = clustermesh.Alive; c.away {
-			s.Contacts[node] = clustermesh.Quiet
+		if s.Contacts = s.Contacts.With(node, clustermesh.Alive); c.away {
+			s.Contacts = s.Contacts.With(node, clustermesh.Quiet)
 		}
 		members = append(members, o.Cluster)
 	}
@@ -472,14 +472,14 @@ func TestPolicyRule10_Status(t *testing.T) {
 	w.policy("p", 10)
 	w.pass(0)
 	w.pass(1) // c1 hears what c2 has made
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}}
 	for name, c := range w.clusters {
-		s.Records[clustermesh.Origin{Cluster: clustermesh.ClusterName(name)}] = clustermesh.Record{Content: c.content}
+		s.Records = s.Records.With(clustermesh.Origin{Cluster: clustermesh.ClusterName(name)}, clustermesh.Record{Content: c.content})
 	}
 	objs := w.objects("c2")
 	shares := object.Local(objs).Shares
 	shown := policies(shares, s, "c2", true)[0]
-	status, ok := object.PolicyFacts(objs, shares)[0].Status("c2", s.Records[clustermesh.Origin{Cluster: "c2"}].Content.Results[0], time.Unix(0, 0))
+	status, ok := object.PolicyFacts(objs, shares)[0].Status("c2", s.Records.Get(clustermesh.Origin{Cluster: "c2"}).Content.Results[0], time.Unix(0, 0))
 	if !ok || status.Selected != 23 || status.Mirrored != 2 || shown.Selected != status.Selected || shown.Mirrored != status.Mirrored || shown.Shared != status.Shared {
 		t.Errorf("status %+v, shown %+v", status, shown)
 	}

@@ -238,11 +238,11 @@ metrics: {listen: "127.0.0.1:0"}
 // offered is the state of a clusterset in which cluster b exports services of as many endpoints each, spread over
 // its ten nodes, and cluster a has given them addresses.
 func offered(services, endpoints int) clustermesh.State {
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 	put := func(cluster, node string, c clustermesh.Content) {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
-		s.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 7, Version: 1}, Content: c}
-		s.Contacts[o] = clustermesh.Alive
+		s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 7, Version: 1}, Content: c})
+		s.Contacts = s.Contacts.With(o, clustermesh.Alive)
 	}
 	var allocations []clustermesh.Allocation
 	var exports []clustermesh.Export

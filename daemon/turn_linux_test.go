@@ -304,9 +304,9 @@ func (w *busy) Accept(clustermesh.Accept, clustermesh.LocalNamespaces) {}
 func (w *busy) Trust() gossip.Trust                                    { return gossip.Trust{} }
 
 func (w *busy) State() clustermesh.State {
-	s := clustermesh.State{Records: w.Records(), Contacts: make(map[clustermesh.Origin]clustermesh.Contact, len(w.states))}
+	s := clustermesh.State{Records: w.Records(), Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 	for n := range w.states {
-		s.Contacts[busyOrigin(n)] = clustermesh.Alive
+		s.Contacts = s.Contacts.With(busyOrigin(n), clustermesh.Alive)
 	}
 	return s
 }

@@ -35,7 +35,7 @@ func (d *Daemon) Status() *api.Status {
 		Cluster: string(d.self().Cluster), Node: d.config.Node, Version: d.version,
 		Time: time.Now(), Applied: m.applied, Ready: m.ready() && datapath.Attached,
 		Waiting: m.waiting, Leader: d.gossip.Leader(),
-		Clusters: v.clusters(), Origins: len(m.state.Records), Datapath: datapath, Refused: d.gossip.Refused(),
+		Clusters: v.clusters(), Origins: m.state.Records.Len(), Datapath: datapath, Refused: d.gossip.Refused(),
 		Authority: d.trustMode(),
 	}
 	if err := v.countOpen(status.Clusters, d.kernel.records); err != nil {

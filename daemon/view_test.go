@@ -31,10 +31,10 @@ func twoClusters() viewer {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
 		return o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 7, Version: 1}, Content: c}
 	}
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 	add := func(cluster, node string, c clustermesh.Content) {
 		o, r := record(cluster, node, c)
-		s.Records[o] = r
+		s.Records = s.Records.With(o, r)
 	}
 	add("a", "", clustermesh.Content{Allocations: []clustermesh.Allocation{{Service: serve, IP: ip}}})
 	add("a", "n1", clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}})
@@ -67,9 +67,9 @@ func TestViewClusters(t *testing.T) {
 func TestViewConfig(t *testing.T) {
 	v := twoClusters()
 	for c, unasked := range map[clustermesh.ClusterName]int{"a": 0, "b": 3} {
-		r := v.state.Records[clustermesh.Origin{Cluster: c}]
+		r := v.state.Records.Get(clustermesh.Origin{Cluster: c})
 		r.Content.Config, r.Unasked = make([]clustermesh.ConfigObject, 2), unasked
-		v.state.Records[clustermesh.Origin{Cluster: c}] = r
+		v.state.Records = v.state.Records.With(clustermesh.Origin{Cluster: c}, r)
 	}
 	if got := v.clusters(); got[0].Config != 0 || got[0].ConfigLeftOut != 0 || got[1].Config != 2 || got[1].ConfigLeftOut != 3 {
 		t.Errorf("clusters %+v", got)
@@ -80,11 +80,11 @@ func TestViewConfig(t *testing.T) {
 func TestEndpointsByFamily(t *testing.T) {
 	v := twoClusters()
 	n1 := clustermesh.Origin{Cluster: "b", Node: "n1"}
-	r := v.state.Records[n1]
+	r := v.state.Records.Get(n1)
 	six := r.Content.Endpoints[0]
 	six.Addr = netip.MustParseAddr("fd00:2::10")
 	r.Content.Endpoints = append(slices.Clip(r.Content.Endpoints), six)
-	v.state.Records[n1] = r
+	v.state.Records = v.state.Records.With(n1, r)
 	if got := v.clusters()[1]; got.Endpoints != 2 || got.EndpointsIPv6 != 1 || got.TableRow(time.Time{})[5] != "1 IPv4 · 1 IPv6" {
 		t.Errorf("%+v", got)
 	}
@@ -104,10 +104,11 @@ func TestClusterStates(t *testing.T) {
 	} {
 		v := twoClusters()
 		n1, n2 := clustermesh.Origin{Cluster: "b", Node: "n1"}, clustermesh.Origin{Cluster: "b", Node: "n2"}
-		r := v.state.Records[n1]
+		r := v.state.Records.Get(n1)
 		r.Origin = n2
-		v.state.Records[n2] = r
-		v.state.Contacts[n1], v.state.Contacts[n2] = c.n1, c.n2
+		v.state.Records = v.state.Records.With(n2, r)
+		v.state.Contacts = v.state.Contacts.With(n1, c.n1)
+		v.state.Contacts = v.state.Contacts.With(n2, c.n2)
 		if got := v.clusters()[1]; got.State != c.want || got.Alive != c.alive || got.Nodes != 2 {
 			t.Errorf("nodes %v and %v: %q, %d/%d heard; want %q, %d/2", c.n1, c.n2, got.State, got.Alive, got.Nodes, c.want, c.alive)
 		}
@@ -121,7 +122,7 @@ func TestMembers(t *testing.T) {
 		return clustermesh.Origin{Cluster: "b", Node: clustermesh.NodeName(fmt.Sprintf("n%d", i))}
 	}
 	for i, contact := range []clustermesh.Contact{clustermesh.Alive, clustermesh.Quiet, clustermesh.Silent, clustermesh.Silent, clustermesh.Held} {
-		r := v.state.Records[node(1)]
+		r := v.state.Records.Get(node(1))
 		r.Origin, r.Content.Silent = node(i+1), nil
 		if i < 2 || i == 4 { // three of four others say so of n3, one of n4
 			r.Content.Silent = append(r.Content.Silent, clustermesh.Silence{Origin: node(3), Epoch: 7})
@@ -129,7 +130,8 @@ func TestMembers(t *testing.T) {
 		if i == 0 {
 			r.Content.Silent = append(r.Content.Silent, clustermesh.Silence{Origin: node(4), Epoch: 7})
 		}
-		v.state.Records[r.Origin], v.state.Contacts[r.Origin] = r, contact
+		v.state.Records = v.state.Records.With(r.Origin, r)
+		v.state.Contacts = v.state.Contacts.With(r.Origin, contact)
 	}
 	want := map[string]int{"alive": 2, "quiet": 1, "silent": 1, "held": 1, "dead": 1}
 	if got := v.members(); !maps.Equal(got, want) {
@@ -177,10 +179,10 @@ func TestViewRoundTripTimes(t *testing.T) {
 func TestViewPolicies(t *testing.T) {
 	v := twoClusters()
 	b := clustermesh.Origin{Cluster: "b"}
-	r := v.state.Records[b]
+	r := v.state.Records.Get(b)
 	r.Content.Exports = slices.Clone(r.Content.Exports)
 	r.Content.Exports[0].Policy = "shop"
-	v.state.Records[b] = r
+	v.state.Records = v.state.Records.With(b, r)
 	if got := v.services()[0].Policies; !slices.Equal(got, []string{"shop of b"}) {
 		t.Errorf("policies of the service: %q", got)
 	}
@@ -199,11 +201,11 @@ func TestViewPolicyResults(t *testing.T) {
 	v := twoClusters()
 	for c, n := range map[clustermesh.ClusterName]int{"a": 4, "b": 2} {
 		o := clustermesh.Origin{Cluster: c}
-		r := v.state.Records[o]
+		r := v.state.Records.Get(o)
 		made := clustermesh.PolicyResult{Policy: "shop", Mirrored: n, SkippedMore: n}
 		made.Skip("x/shop/cart", "TargetExists", "of "+string(c))
 		r.Content.Results = []clustermesh.PolicyResult{{Policy: "other", Mirrored: 9}, made}
-		v.state.Records[o] = r
+		v.state.Records = v.state.Records.With(o, r)
 	}
 	shares := []clustermesh.Share{{Policy: "shop", As: "mirror", SkippedMore: 1, Skipped: []clustermesh.SkippedService{
 		{Service: clustermesh.ServiceName{Namespace: "shop", Name: "old"}, Reason: "ExternalName"},
@@ -216,10 +218,10 @@ func TestViewPolicyResults(t *testing.T) {
 	}
 	// Without an API server, what others share is imported at once.
 	shares[0].As = "import"
-	b := v.state.Records[clustermesh.Origin{Cluster: "b"}]
+	b := v.state.Records.Get(clustermesh.Origin{Cluster: "b"})
 	b.Content.Exports = slices.Clone(b.Content.Exports)
 	b.Content.Exports[0].Policy = "shop"
-	v.state.Records[b.Origin] = b
+	v.state.Records = v.state.Records.With(b.Origin, b)
 	if got := policies(shares, v.state, "a", false)[0]; got.Imported != 1 || len(got.Skipped) != 1 {
 		t.Errorf("without an API server: %+v", got)
 	}
@@ -301,9 +303,9 @@ func withGlobal(v viewer) viewer {
 	serve := v.result.Imports[0].Service
 	ports := v.result.Imports[0].Ports
 	for o, ip := range map[clustermesh.Origin]string{{Cluster: "a"}: "10.96.0.7", {Cluster: "b"}: "10.97.0.7"} {
-		r := v.state.Records[o]
+		r := v.state.Records.Get(o)
 		r.Content.Globals = []clustermesh.Global{{Service: serve, Ports: ports, IPs: []netip.Addr{netip.MustParseAddr(ip)}, Shared: true}}
-		v.state.Records[o] = r
+		v.state.Records = v.state.Records.With(o, r)
 	}
 	result, _ := plan.Plan(plan.Inputs{State: v.state, Self: v.self, Config: plan.Config{Mesh: true}}, plan.Past{})
 	m := moment{state: v.state, result: result}

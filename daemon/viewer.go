@@ -52,12 +52,12 @@ func (v viewer) clusters() []api.Cluster {
 	out := make([]api.Cluster, len(names))
 	at := make(map[clustermesh.ClusterName]*api.Cluster, len(names))
 	for i, name := range names {
-		drained := v.state.Records[clustermesh.Origin{Cluster: name}].Content.Drain.Drained(v.applied)
+		drained := v.state.Records.Get(clustermesh.Origin{Cluster: name}).Content.Drain.Drained(v.applied)
 		out[i] = api.Cluster{Name: string(name), State: v.stateOf(name), Drained: drained}
 		at[name] = &out[i]
 	}
 	claimed := v.state.Claimed()
-	for o, r := range v.state.Records {
+	for o, r := range v.state.Records.All() {
 		c := at[o.Cluster]
 		c.Exports += len(r.Content.Exports)
 		if c.ConfigLeftOut += r.Unasked; o.Cluster != v.self.Cluster {
@@ -73,7 +73,7 @@ func (v viewer) clusters() []api.Cluster {
 			continue
 		}
 		c.Nodes++
-		if o == v.self.Origin() || v.state.Contacts[o] == clustermesh.Alive {
+		if o == v.self.Origin() || v.state.Contacts.Get(o) == clustermesh.Alive {
 			c.Alive++
 		} else if claimed[o] && v.state.Dead(o) {
 			c.Dead++
@@ -95,7 +95,7 @@ func (v viewer) stateOf(name clustermesh.ClusterName) api.ClusterState {
 		return api.Here
 	}
 	best := clustermesh.Held
-	for o, contact := range v.state.Contacts {
+	for o, contact := range v.state.Contacts.All() {
 		if o.Cluster == name && o.Node != "" {
 			best = max(best, contact)
 		}
@@ -119,7 +119,7 @@ func (v viewer) members() map[string]int {
 		case claimed[r.Origin] && v.state.Dead(r.Origin):
 			out["dead"]++
 		default:
-			out[v.state.Contacts[r.Origin].String()]++
+			out[v.state.Contacts.Get(r.Origin).String()]++
 		}
 	}
 	return out
@@ -216,7 +216,7 @@ func (v viewer) nodes() (out []api.Node) {
 	for r := range v.state.Nodes() {
 		n := r.Content.Node
 		a := api.Node{
-			Cluster: string(r.Origin.Cluster), Name: string(r.Origin.Node), Contact: v.state.Contacts[r.Origin].String(),
+			Cluster: string(r.Origin.Cluster), Name: string(r.Origin.Node), Contact: v.state.Contacts.Get(r.Origin).String(),
 			Region: n.Locality.Region, Zone: n.Locality.Zone,
 			Addresses: n.Addresses, Prefixes: n.Prefixes, ClusterIPs: n.ClusterIPs, Endpoints: len(r.Content.Endpoints),
 			Stamp: r.Stamp.String(), Heard: v.heard[r.Origin],

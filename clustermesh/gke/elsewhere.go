@@ -11,7 +11,7 @@ import (
 func SharedElsewhere(s clustermesh.State, own clustermesh.ClusterName) map[string][]string {
 	out := map[string][]string{}
 	for _, c := range s.Clusters() {
-		for _, e := range s.Records[clustermesh.Origin{Cluster: c}].Content.Exports {
+		for _, e := range s.Records.Get(clustermesh.Origin{Cluster: c}).Content.Exports {
 			if c != own && strings.HasPrefix(e.Policy, string(own)+"/") {
 				out[e.Policy] = append(out[e.Policy], string(c))
 			}

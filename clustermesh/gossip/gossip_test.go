@@ -108,13 +108,13 @@ func (d *daemon) say(n int) (changed bool) {
 // said is the number that the daemon believes a node said last; -1 if it knows nothing of it.
 func (d *daemon) said(o clustermesh.Origin) int {
 	n := -1
-	for _, e := range d.State().Records[o].Content.Endpoints {
+	for _, e := range d.State().Records.Get(o).Content.Endpoints {
 		fmt.Sscan(e.Pod, &n)
 	}
 	return n
 }
 
-func (d *daemon) contact(o clustermesh.Origin) clustermesh.Contact { return d.State().Contacts[o] }
+func (d *daemon) contact(o clustermesh.Origin) clustermesh.Contact { return d.State().Contacts.Get(o) }
 
 func (d *daemon) hasProblem(parts ...string) bool {
 	for _, p := range d.Problems() {
@@ -195,7 +195,7 @@ func TestFiveNodesConverge(t *testing.T) {
 	ds[0].PublishCluster(alloc("241.0.0.1"))
 	eventually(t, "the leader's record is everywhere", func() bool {
 		for _, d := range ds {
-			a := d.State().Records[clustermesh.Origin{Cluster: "a"}].Content.Allocations
+			a := d.State().Records.Get(clustermesh.Origin{Cluster: "a"}).Content.Allocations
 			if len(a) != 1 || a[0].IP != netip.MustParseAddr("241.0.0.1") {
 				return false
 			}
@@ -231,8 +231,8 @@ func TestStoppedDaemonIsQuiet(t *testing.T) {
 			return d.contact(c1.Self) == clustermesh.Quiet
 		})
 		t.Logf("%s: quiet after %s", d.cfg.Self, took)
-		if d.said(c1.Self) != 1 || len(d.State().Records[d.cfg.Self].Content.Silent) != 0 {
-			t.Errorf("%s withdrew or claimed: %+v", d.cfg.Self, d.State().Records[d.cfg.Self])
+		if d.said(c1.Self) != 1 || len(d.State().Records.Get(d.cfg.Self).Content.Silent) != 0 {
+			t.Errorf("%s withdrew or claimed: %+v", d.cfg.Self, d.State().Records.Get(d.cfg.Self))
 		}
 	}
 	eventually(t, "n2 leads", d2.Leader)
@@ -423,7 +423,7 @@ func TestOwnPublicationIsNoNews(t *testing.T) {
 	for what, publish := range map[string]func() bool{
 		"own record": func() bool { return d1.say(2) && d1.said(c1.Self) == 2 },
 		"cluster's record": func() bool {
-			return d1.PublishCluster(content) && len(d1.State().Records[clustermesh.Origin{Cluster: "a"}].Content.Allocations) == 1
+			return d1.PublishCluster(content) && len(d1.State().Records.Get(clustermesh.Origin{Cluster: "a"}).Content.Allocations) == 1
 		},
 	} {
 		if !publish() {
@@ -478,10 +478,10 @@ func TestLargeClusterRecord(t *testing.T) {
 	}
 	cluster := clustermesh.Origin{Cluster: "a"}
 	eventually(t, "the last change arrives", func() bool {
-		r := d2.State().Records[cluster]
+		r := d2.State().Records.Get(cluster)
 		return len(r.Content.Exports) == 3000 && r.Content.Exports[0].Ports[0].Port == 80+changes-1
 	})
-	if v := d2.State().Records[cluster].Stamp.Version; v > changes/2 {
+	if v := d2.State().Records.Get(cluster).Stamp.Version; v > changes/2 {
 		t.Errorf("%d versions of %d changes", v, changes)
 	}
 }

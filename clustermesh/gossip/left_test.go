@@ -25,7 +25,7 @@ func TestNodeThatLeft(t *testing.T) {
 	d2.stop()
 	for _, d := range []*daemon{d1, d3} {
 		t.Logf("forgotten after %s", eventually(t, "the node is forgotten", func() bool { return d.said(c2.Self) == -1 }))
-		eventually(t, "so is whether it answers", func() bool { _, seen := d.State().Contacts[c2.Self]; return !seen })
+		eventually(t, "so is whether it answers", func() bool { _, seen := d.State().Contacts.Lookup(c2.Self); return !seen })
 	}
 	eventually(t, "it is not kept", func() bool {
 		kept, err := loadState(c3.StateDir)

@@ -55,7 +55,7 @@ func beDaemon(spec []string) {
 			s := g.State()
 			v := view{Contacts: map[string]string{}}
 			for r := range s.Nodes() {
-				v.Contacts[r.Origin.String()] = s.Contacts[r.Origin].String()
+				v.Contacts[r.Origin.String()] = s.Contacts.Get(r.Origin).String()
 				v.Records++
 				if s.Dead(r.Origin) {
 					v.Dead = append(v.Dead, r.Origin.String())

@@ -133,12 +133,12 @@ func move(t *testing.T, spread func(t *testing.T, name string, at netip.AddrPort
 	eventually(t, "what is said reaches the node", func() bool { return de.said(west.Self) == 3 })
 	var probed []netip.AddrPort
 	dw.do(func(n *node.Node, _ time.Time) {
-		probed = n.Contacts().ProbeAddrs(east.Self, n.State().Records[east.Self])
+		probed = n.Contacts().ProbeAddrs(east.Self, n.State().Records.Get(east.Self))
 	})
 	if slices.Contains(probed, trap) || !slices.Contains(probed, east.Bind) {
 		t.Errorf("probed are %v", probed)
 	}
-	if at := dw.State().Proven[east.Self]; at != east.Bind {
+	if at := dw.State().Proven.Get(east.Self); at != east.Bind {
 		t.Errorf("it proved who it is at %s, not %s", at, east.Bind)
 	}
 	de.stop()

@@ -94,7 +94,7 @@ func watchAway(ds []*daemon, stop chan struct{}) (n int) {
 		case <-time.After(time.Millisecond):
 		}
 		for _, d := range ds {
-			for o, contact := range d.State().Contacts {
+			for o, contact := range d.State().Contacts.All() {
 				if o != d.cfg.Self && contact != clustermesh.Alive {
 					n++
 				}

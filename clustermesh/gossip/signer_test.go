@@ -81,7 +81,7 @@ func TestFollower(t *testing.T) {
 	content.Node.GossipPort = 9
 	again.Publish(content)
 	eventually(t, "it is believed without a signer", func() bool {
-		n := east.State().Records[first].Content.Node
+		n := east.State().Records.Get(first).Content.Node
 		return n != nil && n.GossipPort == 9
 	})
 	if again.Leader() {
@@ -154,7 +154,7 @@ func TestRevokedNode(t *testing.T) {
 	lead := func() { keeper.PublishCluster(clustermesh.Content{Nodes: []clustermesh.NodeName{"n1", "n2"}}) }
 	eventually(t, "west leads", func() bool {
 		lead()
-		return len(east.State().Records[origin("west", "")].Content.Nodes) == 2
+		return len(east.State().Records.Get(origin("west", "")).Content.Nodes) == 2
 	})
 	old := keeper.entry(stolen)
 

@@ -66,7 +66,7 @@ func TestCorruptState(t *testing.T) {
 		if p := g.Problems(); len(p) != 1 || !strings.Contains(p[0].String(), path) || !p[0].Warning {
 			t.Errorf("%s: problems %v", name, p)
 		}
-		if n := len(g.State().Records); n != x.left {
+		if n := g.State().Records.Len(); n != x.left {
 			t.Errorf("%s: it starts with %d records, want %d", name, n, x.left)
 		}
 		_, err = os.Stat(path)

@@ -139,7 +139,7 @@ func TestForgedRecords(t *testing.T) {
 		before := dw.Refused()["record_"+c.counted]
 		mallory.inject(c.e)
 		eventually(t, c.name+" is refused", func() bool { return dw.Refused()["record_"+c.counted] > before })
-		if !honest() || dw.said(origin("east", "n666")) >= 0 || len(dw.State().Records[origin("east", "")].Content.Nodes) > 0 {
+		if !honest() || dw.said(origin("east", "n666")) >= 0 || len(dw.State().Records.Get(origin("east", "")).Content.Nodes) > 0 {
 			t.Errorf("%s: west believes it: %+v", c.name, dw.State().Records)
 		}
 	}
@@ -248,14 +248,14 @@ func TestLeaderSignsAgain(t *testing.T) {
 		return d
 	}
 	d := lead(leader)
-	if n := len(d.State().Records[origin("east", "")].Content.Exports); n != 1 {
+	if n := len(d.State().Records.Get(origin("east", "")).Content.Exports); n != 1 {
 		t.Fatalf("%d exports", n)
 	}
 	d.stop()
 	signed := signing(leader, pinned("west", "east"))
 	d = lead(signed)
 	west := start(t, signing(config(origin("west", "n1"), leader.Bind), pinned("west", "east")))
-	believed := func() bool { return len(west.State().Records[origin("east", "")].Content.Exports) == 1 }
+	believed := func() bool { return len(west.State().Records.Get(origin("east", "")).Content.Exports) == 1 }
 	eventually(t, "what was unsigned is signed", believed)
 	d.stop()
 
@@ -308,7 +308,7 @@ func TestNodesAreBounded(t *testing.T) {
 		return dw.Refused()["record_crowd"] > 0 && dw.hasProblem("cluster east", "quota", "higher quota.nodes")
 	})
 	count := func() (n int) {
-		for o := range dw.State().Records {
+		for o := range dw.State().Records.All() {
 			if o.Cluster == "east" && o.Node != "" {
 				n++
 			}
@@ -316,7 +316,7 @@ func TestNodesAreBounded(t *testing.T) {
 		return n
 	}
 	eventually(t, "west holds two", func() bool { return count() == 2 })
-	_, first := dw.State().Records[east.Self]
+	_, first := dw.State().Records.Lookup(east.Self)
 	de.Publish(placed(east.Self, 1, "7"))
 	if first {
 		eventually(t, "a known node goes on", func() bool { return dw.said(east.Self) == 7 })
@@ -333,9 +333,9 @@ func TestAcceptChanges(t *testing.T) {
 	east := config(origin("east", "n1"), west.Bind)
 	de := start(t, east)
 	de.Publish(placed(east.Self, 1, "1"))
-	has := func() int { return len(dw.State().Records[east.Self].Content.Endpoints) }
+	has := func() int { return len(dw.State().Records.Get(east.Self).Content.Endpoints) }
 	eventually(t, "west has the endpoint", func() bool { return has() == 1 })
-	ns := dw.State().Records[east.Self].Content.Endpoints[0].Service.Namespace
+	ns := dw.State().Records.Get(east.Self).Content.Endpoints[0].Service.Namespace
 	for _, step := range []struct {
 		accept clustermesh.Accept
 		local  bool

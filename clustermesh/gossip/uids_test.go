@@ -65,7 +65,7 @@ func TestTwinsRecordsPassedOn(t *testing.T) {
 			Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{{Port: 80, Proto: 6}}}}})
 	}
 	exported := func(d *daemon) string {
-		for _, e := range d.State().Records[clustermesh.Origin{Cluster: "b"}].Content.Exports {
+		for _, e := range d.State().Records.Get(clustermesh.Origin{Cluster: "b"}).Content.Exports {
 			return e.Service.Name
 		}
 		return ""

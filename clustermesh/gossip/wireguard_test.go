@@ -52,7 +52,7 @@ func TestStolenKey(t *testing.T) {
 	seen := func(when string) {
 		t.Helper()
 		for _, d := range []*daemon{dw, de, dv} {
-			owner, thief := d.State().Records[east.Self], d.State().Records[evil.Self]
+			owner, thief := d.State().Records.Get(east.Self), d.State().Records.Get(evil.Self)
 			if owner.Content.Node.PublicKey != thief.Content.Node.PublicKey {
 				t.Fatalf("%s: at %s the thief has the key %s", when, d.cfg.Self, thief.Content.Node.PublicKey)
 			}
@@ -76,8 +76,8 @@ func TestStolenKey(t *testing.T) {
 	}
 	dw.inject(lie.Sealed(authority.Seal(*seeded("key of aevil/n1"), raw, signed)))
 	eventually(t, "all have that", func() bool { return dw.said(evil.Self) == 3 && de.said(evil.Self) == 3 })
-	if w := dw.State().Records; !w[east.Self].KeyProven || w[evil.Self].KeyProven {
-		t.Errorf("with a copied proof: the owner's key is proven %t, and the thief's %t", w[east.Self].KeyProven, w[evil.Self].KeyProven)
+	if w := dw.State().Records; !w.Get(east.Self).KeyProven || w.Get(evil.Self).KeyProven {
+		t.Errorf("with a copied proof: the owner's key is proven %t, and the thief's %t", w.Get(east.Self).KeyProven, w.Get(evil.Self).KeyProven)
 	}
 }
 
@@ -91,10 +91,10 @@ func TestProofWithoutPins(t *testing.T) {
 	dw.Publish(tunnelled(west.Self, 0, "1", west.Self))
 	de.Publish(tunnelled(east.Self, 1, "2", east.Self))
 	eventually(t, "they know each other", func() bool { return dw.said(east.Self) == 2 && de.said(west.Self) == 1 })
-	if w := dw.State().Records; w[west.Self].KeyProven || w[east.Self].KeyProven {
+	if w := dw.State().Records; w.Get(west.Self).KeyProven || w.Get(east.Self).KeyProven {
 		t.Error("without pins, keys are proven")
 	}
-	if e := de.State().Records; !e[west.Self].KeyProven || !e[east.Self].KeyProven {
+	if e := de.State().Records; !e.Get(west.Self).KeyProven || !e.Get(east.Self).KeyProven {
 		t.Error("with pins, keys are not proven")
 	}
 }
@@ -122,7 +122,7 @@ func TestStolenKeyIsNotStated(t *testing.T) {
 		number := fmt.Sprint(10 + i)
 		asks.Publish(tunnelled(thief, 0, number, owner))
 		eventually(t, "the thief's record arrives", func() bool { return keeper.said(thief) == 10+i })
-		r := keeper.State().Records[thief]
+		r := keeper.State().Records.Get(thief)
 		if !r.Content.Node.PublicKey.IsZero() || r.KeyProven {
 			t.Errorf("the thief is stated to have the key %s of %s", r.Content.Node.PublicKey, owner)
 		}

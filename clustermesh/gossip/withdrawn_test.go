@@ -93,7 +93,7 @@ func (w *taking) stated(d *daemon) []netip.Prefix {
 
 // withdrawn is what another cluster knows to be withdrawn.
 func (w *taking) withdrawn() []clustermesh.Withdrawal {
-	return w.east.State().Records[origin("west", "")].Content.Withdrawn
+	return w.east.State().Records.Get(origin("west", "")).Content.Withdrawn
 }
 
 // entry is a record that a daemon holds.
@@ -134,7 +134,7 @@ func TestNodeKeepsStatement(t *testing.T) {
 	w.keeper = w.leads(2 * time.Second)
 	north := start(t, signing(config(origin("north", "n1"), w.keeper.cfg.Bind), w.pins))
 	eventually(t, "a newcomer hears what was withdrawn", func() bool {
-		ws := north.State().Records[origin("west", "")].Content.Withdrawn
+		ws := north.State().Records.Get(origin("west", "")).Content.Withdrawn
 		return len(ws) == 1 && ws[0].Node == stolen.Node && slices.Equal(ws, w.withdrawn())
 	})
 	north.inject(old)

@@ -7,14 +7,14 @@ import "strait.io/strait/clustermesh"
 // machines answer but its daemons are down, its record may be out of date.
 func KnowledgeOf(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh.ClusterName]Knowledge {
 	alive := map[clustermesh.ClusterName]bool{own: true}
-	for o, contact := range s.Contacts {
+	for o, contact := range s.Contacts.All() {
 		if contact == clustermesh.Alive {
 			alive[o.Cluster] = true
 		}
 	}
 	out := map[clustermesh.ClusterName]Knowledge{}
 	for _, c := range s.Clusters() {
-		_, led := s.Records[clustermesh.Origin{Cluster: c}]
+		_, led := s.Records.Lookup(clustermesh.Origin{Cluster: c})
 		switch {
 		case !alive[c]:
 			out[c] = Held

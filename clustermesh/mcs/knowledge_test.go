@@ -13,18 +13,18 @@ func TestKnowledge(t *testing.T) {
 		return clustermesh.Origin{Cluster: c, Node: n}
 	}
 	s := clustermesh.State{
-		Records: map[clustermesh.Origin]clustermesh.Record{
+		Records: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{
 			record("own", ""): {}, record("own", "n1"): {},
 			record("heard", ""): {}, record("heard", "n1"): {}, record("heard", "n2"): {},
 			record("leaderless", "n1"): {},
 			record("away", ""):         {}, record("away", "n1"): {},
 			record("daemonless", ""): {}, record("daemonless", "n1"): {},
-		},
-		Contacts: map[clustermesh.Origin]clustermesh.Contact{
+		}),
+		Contacts: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Contact{
 			record("heard", "n1"): clustermesh.Silent, record("heard", "n2"): clustermesh.Alive,
 			record("leaderless", "n1"): clustermesh.Alive, record("daemonless", "n1"): clustermesh.Quiet,
 			record("stranger", "n1"): clustermesh.Alive,
-		},
+		}),
 	}
 	want := map[clustermesh.ClusterName]mcs.Knowledge{
 		"own": mcs.Current, "heard": mcs.Current, "leaderless": mcs.Unknown, "away": mcs.Held, "daemonless": mcs.Held, "stranger": mcs.Unknown,

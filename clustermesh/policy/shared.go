@@ -18,14 +18,14 @@ func SharedByOthers(s clustermesh.State, own clustermesh.ClusterName) map[string
 		}
 	}
 	joins := map[clustermesh.ServiceName]clustermesh.Global{}
-	for _, g := range s.Records[clustermesh.Origin{Cluster: own}].Content.Globals {
+	for _, g := range s.Records.Get(clustermesh.Origin{Cluster: own}).Content.Globals {
 		joins[g.Service] = g
 	}
 	for _, c := range s.Clusters() {
 		if c == own {
 			continue
 		}
-		content := s.Records[clustermesh.Origin{Cluster: c}].Content
+		content := s.Records.Get(clustermesh.Origin{Cluster: c}).Content
 		for _, e := range s.Imported(own, c) {
 			note(e.Policy, e.Service, c)
 		}
@@ -53,7 +53,7 @@ func MirrorOf(taking []Policy, s clustermesh.State, own clustermesh.ClusterName,
 			if p.Spec.As != Mirror || c == own || !p.Spec.Shares(c) {
 				continue
 			}
-			for _, e := range s.Records[clustermesh.Origin{Cluster: c}].Content.Mirrors {
+			for _, e := range s.Records.Get(clustermesh.Origin{Cluster: c}).Content.Mirrors {
 				expand := func(template string) string {
 					return Expand(template, e.Service.Name, e.Service.Namespace, string(c))
 				}

@@ -12,12 +12,12 @@ import (
 
 // TestMirrorOf: a mirror is known by the name that its policy gives it, with all its sources.
 func TestMirrorOf(t *testing.T) {
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}}
 	for _, c := range []clustermesh.ClusterName{"a", "b", "c"} {
 		o := clustermesh.Origin{Cluster: c}
 		cart := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "shop", Name: "cart"}, Policy: "stars"}
 		private := clustermesh.Export{Service: clustermesh.ServiceName{Namespace: "shop", Name: "pay"}, Policy: "stars", To: []clustermesh.ClusterName{"c"}}
-		s.Records[o] = clustermesh.Record{Origin: o, Content: clustermesh.Content{Mirrors: []clustermesh.Export{cart, private}}}
+		s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Content: clustermesh.Content{Mirrors: []clustermesh.Export{cart, private}}})
 	}
 	taking := func(name string) []policy.Policy {
 		p := policy.Policy{Spec: policy.Spec{From: []string{"*"}, To: []string{"*"}, As: policy.Mirror, Name: name}.WithDefaults()}
@@ -41,13 +41,13 @@ func TestSharedByOthers(t *testing.T) {
 	export := func(n, policy string, to ...clustermesh.ClusterName) clustermesh.Export {
 		return clustermesh.Export{Service: name(n), Policy: policy, To: to}
 	}
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{
+	s := clustermesh.State{Records: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{
 		{Cluster: "a"}: {Content: clustermesh.Content{Mirrors: []clustermesh.Export{export("own", "stars")}}},
 		{Cluster: "b"}: {Content: clustermesh.Content{
 			Exports: []clustermesh.Export{export("pay", "moons"), export("plain", "")},
 			Mirrors: []clustermesh.Export{export("web", "stars"), export("cart", "stars"), export("private", "stars", "c")},
 		}},
-	}}
+	})}
 	got := policy.SharedByOthers(s, "a")
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"moons", "stars"}) {
 		t.Errorf("policies %q", names)

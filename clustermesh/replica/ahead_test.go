@@ -53,7 +53,7 @@ func TestClockSetBack(t *testing.T) {
 	cluster := clustermesh.Origin{Cluster: self.Cluster}
 	held := []Entry{stamped(t, owner, 5000, 1), stamped(t, cluster, 5000, 1)}
 	r := New(Config{Self: self, Epoch: 7, Ahead: present}, held)
-	if len(r.Records()) != 2 {
+	if r.Records().Len() != 2 {
 		t.Fatalf("a restart loses what is held: %v", r.Records())
 	}
 	r.SetMembers([]clustermesh.Origin{owner, other})

@@ -292,7 +292,7 @@ func FuzzReceive(f *testing.F) {
 					t.Fatalf("answer cannot be encoded: %v", err)
 				}
 			}
-			if got := r.Records()[self].Content; !sameContent(got, own) {
+			if got := r.Records().Get(self).Content; !sameContent(got, own) {
 				t.Fatalf("own record became %+v", got)
 			}
 		}

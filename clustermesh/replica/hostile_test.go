@@ -93,7 +93,7 @@ func TestHostileFrames(t *testing.T) {
 		if len(out.Problems) == 0 || !strings.Contains(fmt.Sprint(out.Problems), "record c1") || !strings.Contains(fmt.Sprint(out.Problems), "received from "+simOrigin(2).String()) {
 			t.Errorf("%s: no Problem names the record and its sender: %v", c.name, out.Problems)
 		}
-		for o, rec := range r.Records() {
+		for o, rec := range r.Records().All() {
 			if len(rec.Content.Endpoints)+len(rec.Content.Exports) > 0 {
 				t.Errorf("%s: it is in force for %s", c.name, o)
 			}

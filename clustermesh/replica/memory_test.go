@@ -67,8 +67,8 @@ func TestReplicaHeap(t *testing.T) {
 	kept := testutil.Heap(func() any {
 		r := New(Config{Self: clustermesh.Origin{Cluster: "c1", Node: "self"}}, nil)
 		received(func(m Message) { r.Receive(Peer{Cluster: "c1", Node: "peer"}, m) })
-		if len(r.Records()) != len(records) {
-			t.Errorf("%d records", len(r.Records()))
+		if r.Records().Len() != len(records) {
+			t.Errorf("%d records", r.Records().Len())
 		}
 		return r
 	})

@@ -49,8 +49,8 @@ func TestFalseOffers(t *testing.T) {
 			t.Errorf("%s: what is forged completes the first exchange", how)
 		}
 		r.Receive(honest, &Snapshot{Entries: []Entry{truth}})
-		if r.Records()[owner].Stamp.Version != 7 || how == "exchanged" && !r.Synced() {
-			t.Errorf("%s: version %d is in force, synced is %v", how, r.Records()[owner].Stamp.Version, r.Synced())
+		if r.Records().Get(owner).Stamp.Version != 7 || how == "exchanged" && !r.Synced() {
+			t.Errorf("%s: version %d is in force, synced is %v", how, r.Records().Get(owner).Stamp.Version, r.Synced())
 		}
 		var many []Offer
 		for i := range 10 * maxDoubtedAsks {
@@ -75,7 +75,7 @@ func TestOffersOfOwnRecord(t *testing.T) {
 	r := New(Config{Self: self, Epoch: 5}, nil)
 	r.SetMembers([]Peer{mallory, honest})
 	r.Publish(content(self, 1))
-	before := r.Records()[self].Stamp
+	before := r.Records().Get(self).Stamp
 	offers := []Offer{{Origin: self, Version: Version{Epoch: 1 << 40, Count: 1 << 40}}}
 	lies := []Message{&Announce{offers}, &Vector{Clusters: []ClusterVector{{Cluster: self.Cluster, Offers: offers}}}}
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -90,10 +90,10 @@ func TestOffersOfOwnRecord(t *testing.T) {
 		}
 	}
 	r.Publish(content(self, 2))
-	if now := r.Records()[self].Stamp; now.Epoch != before.Epoch {
+	if now := r.Records().Get(self).Stamp; now.Epoch != before.Epoch {
 		t.Errorf("a lie moves the epoch from %d to %d", before.Epoch, now.Epoch)
 	}
-	if r.Receive(honest, lies[0]); r.Records()[self].Stamp.Epoch <= 1<<40 {
+	if r.Receive(honest, lies[0]); r.Records().Get(self).Stamp.Epoch <= 1<<40 {
 		t.Error("it does not write above what a believed peer has")
 	}
 }

@@ -17,8 +17,8 @@ func TestOwn(t *testing.T) {
 	}}, nil)
 	check := func(when string) {
 		t.Helper()
-		if rs := r.Records(); rs[self].KeyProven != proven || rs[cluster].KeyProven || r.entries[self].Record.KeyProven {
-			t.Errorf("%s: proven %t, the cluster's %t", when, rs[self].KeyProven, rs[cluster].KeyProven)
+		if rs := r.Records(); rs.Get(self).KeyProven != proven || rs.Get(cluster).KeyProven || r.entries[self].Record.KeyProven {
+			t.Errorf("%s: proven %t, the cluster's %t", when, rs.Get(self).KeyProven, rs.Get(cluster).KeyProven)
 		}
 	}
 	r.Publish(clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}})

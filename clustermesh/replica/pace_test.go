@@ -38,11 +38,11 @@ func TestPace(t *testing.T) {
 		if changed > 50 || sent > 3*50 {
 			t.Errorf("%s: %d versions were put in force and %d messages sent before a tick", how, changed, sent)
 		}
-		if r.Receive(by, &Snapshot{Entries: []Entry{version(quiet, 1)}}); r.Records()[quiet].Stamp.Version != 1 {
+		if r.Receive(by, &Snapshot{Entries: []Entry{version(quiet, 1)}}); r.Records().Get(quiet).Stamp.Version != 1 {
 			t.Errorf("%s: another origin has to wait", how)
 		}
 		take(r.Tick(rand.New(rand.NewPCG(1, 1))), last)
-		if got := r.Records()[flooder].Stamp.Version; got != last {
+		if got := r.Records().Get(flooder).Stamp.Version; got != last {
 			t.Errorf("%s: version %d is in force after a tick, want the newest", how, got)
 		}
 	}
@@ -72,7 +72,7 @@ func TestPaceOfJudging(t *testing.T) {
 		t.Errorf("problems %v", out.Problems)
 	}
 	say(1001)
-	if got := r.Records()[flooder].Stamp.Version; got != 1001 {
+	if got := r.Records().Get(flooder).Stamp.Version; got != 1001 {
 		t.Errorf("version %d is in force, want the one after the forged one", got)
 	}
 }

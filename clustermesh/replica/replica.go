@@ -94,7 +94,7 @@ type Replica struct {
 	lead    lead
 	entries map[clustermesh.Origin]Entry
 	counts  map[clustermesh.ClusterName]Count
-	view    view
+	view    clustermesh.Draft[clustermesh.Record] // what is admitted of them
 	// history is what is left of the earlier records of each cluster.
 	history  map[clustermesh.ClusterName]clustermesh.History
 	digests  map[clustermesh.ClusterName]sum
@@ -138,7 +138,6 @@ func New(cfg Config, held []Entry) *Replica {
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
 		counts:   map[clustermesh.ClusterName]Count{},
-		view:     view{records: map[clustermesh.Origin]clustermesh.Record{}},
 		history:  map[clustermesh.ClusterName]clustermesh.History{},
 		digests:  map[clustermesh.ClusterName]sum{},
 		asked:    map[clustermesh.Origin]ask{},
@@ -185,13 +184,12 @@ func New(cfg Config, held []Entry) *Replica {
 	return r
 }
 
-// Records returns what is admitted of each origin's latest record. The map is never changed afterwards.
-func (r *Replica) Records() map[clustermesh.Origin]clustermesh.Record { return r.view.share() }
+// Records returns what is admitted of each origin's latest record. It is never changed afterwards.
+func (r *Replica) Records() clustermesh.ByOrigin[clustermesh.Record] { return r.view.Share() }
 
 // Record returns what is admitted of one origin's latest record.
 func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
-	rec, ok := r.view.records[o]
-	return rec, ok
+	return r.view.Lookup(o)
 }
 
 // Size returns the size of an origin's record on the wire, in bytes; 0 if there is none.
@@ -330,7 +328,7 @@ func (r *Replica) show(admitted clustermesh.Record) {
 	if o := admitted.Origin; o.Node == "" {
 		admitted.Late = r.history[o.Cluster].Late
 	}
-	r.view.set(admitted)
+	r.view.Set(admitted.Origin, admitted)
 }
 
 // early returns how far in the future a record was written, and 0 if that is not too far.
@@ -383,34 +381,7 @@ func (r *Replica) drop(e Entry) {
 	if o.Node == "" {
 		delete(r.history, o.Cluster)
 	}
-	r.view.remove(o)
-}
-
-// view is a copy-on-write map: it is copied before a change if it was handed out.
-type view struct {
-	records map[clustermesh.Origin]clustermesh.Record
-	shared  bool
-}
-
-func (v *view) share() map[clustermesh.Origin]clustermesh.Record {
-	v.shared = true
-	return v.records
-}
-
-func (v *view) own() {
-	if v.shared {
-		v.records, v.shared = maps.Clone(v.records), false
-	}
-}
-
-func (v *view) set(rec clustermesh.Record) {
-	v.own()
-	v.records[rec.Origin] = rec
-}
-
-func (v *view) remove(o clustermesh.Origin) {
-	v.own()
-	delete(v.records, o)
+	r.view.Delete(o)
 }
 
 // Exchange opens a digest exchange with one peer. Call it after a broken stream to the peer has

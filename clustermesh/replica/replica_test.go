@@ -129,20 +129,20 @@ func TestPublish(t *testing.T) {
 		t.Errorf("identical content made a new version")
 	}
 	before := r.Records()
-	copied := maps.Clone(before)
+	copied := maps.Collect(before.All())
 	r.Publish(content(self, 2))
-	if got := r.Records()[self].Stamp; got != (clustermesh.Stamp{Epoch: 5, Version: 2}) {
+	if got := r.Records().Get(self).Stamp; got != (clustermesh.Stamp{Epoch: 5, Version: 2}) {
 		t.Errorf("stamp %s, want 5/2", got)
 	}
-	if !reflect.DeepEqual(before, copied) {
-		t.Error("a map that was given away has changed")
+	if !reflect.DeepEqual(maps.Collect(before.All()), copied) {
+		t.Error("records that were given away have changed")
 	}
 	bad := content(self, 3)
 	bad.Endpoints = append(slices.Clone(bad.Endpoints), bad.Endpoints[0])
 	bad.Endpoints[0].Node = "another"
 	for range 2 { // the second time it is nothing new
 		r.Publish(bad)
-		got := r.Records()[self]
+		got := r.Records().Get(self)
 		if got.Stamp.Version != 3 || !reflect.DeepEqual(got.Content.Endpoints, bad.Endpoints[1:]) || len(got.Problems) != 1 || got.Problems[0].Field != "node" {
 			t.Errorf("an endpoint of another node: version %d, %+v", got.Stamp.Version, got)
 		}
@@ -157,22 +157,22 @@ func TestRestart(t *testing.T) {
 
 	// A clock that went back does not matter, and the old record stays until there is a new one.
 	second := New(Config{Self: self, Epoch: 2}, held)
-	if got := second.Records()[self]; !sameContent(got.Content, content(self, 1)) {
+	if got := second.Records().Get(self); !sameContent(got.Content, content(self, 1)) {
 		t.Errorf("after the restart: %+v", got)
 	}
 	second.Publish(content(self, 1))
-	if got := second.Records()[self].Stamp; got != (clustermesh.Stamp{Epoch: 6, Version: 1}) {
+	if got := second.Records().Get(self).Stamp; got != (clustermesh.Stamp{Epoch: 6, Version: 1}) {
 		t.Errorf("stamp %s, want 6/1: a new life must show even if it says the same", got)
 	}
 
 	// Without its state a node takes its old record back from peers, until it publishes.
 	third := New(Config{Self: self, Epoch: 2}, nil)
 	out := third.Receive(simOrigin(1), &Snapshot{Entries: second.Entries()})
-	if len(out.Changed) != 1 || third.Records()[self].Stamp.Epoch != 6 {
+	if len(out.Changed) != 1 || third.Records().Get(self).Stamp.Epoch != 6 {
 		t.Errorf("the own old record was not taken back: %+v", out)
 	}
 	third.Publish(content(self, 2))
-	if got := third.Records()[self].Stamp.Epoch; got != 7 {
+	if got := third.Records().Get(self).Stamp.Epoch; got != 7 {
 		t.Errorf("epoch %d, want 7", got)
 	}
 }
@@ -183,7 +183,7 @@ func TestClusterRecord(t *testing.T) {
 	one, two := New(Config{Self: a, Epoch: 1}, nil), New(Config{Self: b, Epoch: 1}, nil)
 	one.PublishCluster(content(c, 1), 100)
 	one.PublishCluster(content(c, 2), 100)
-	if got := one.Records()[c].Stamp; got != (clustermesh.Stamp{Epoch: 100, Version: 2}) {
+	if got := one.Records().Get(c).Stamp; got != (clustermesh.Stamp{Epoch: 100, Version: 2}) {
 		t.Fatalf("stamp %s, want 100/2", got)
 	}
 	two.Receive(a, &Snapshot{Entries: one.Entries()})
@@ -191,7 +191,7 @@ func TestClusterRecord(t *testing.T) {
 		t.Error("identical content of a new leader made a new version")
 	}
 	two.PublishCluster(content(c, 3), 50) // its clock is behind
-	if got := two.Records()[c].Stamp; got != (clustermesh.Stamp{Epoch: 101, Version: 1}) {
+	if got := two.Records().Get(c).Stamp; got != (clustermesh.Stamp{Epoch: 101, Version: 1}) {
 		t.Errorf("stamp %s, want 101/1", got)
 	}
 }
@@ -231,7 +231,7 @@ func TestEqualStamps(t *testing.T) {
 	s.nodes[0].PublishCluster(content(c, 1), 100)
 	s.nodes[1].PublishCluster(content(c, 2), 100)
 	s.settle(10)
-	winner := s.nodes[2].Records()[c].Content
+	winner := s.nodes[2].Records().Get(c).Content
 	s.sameEverywhere(map[clustermesh.Origin]clustermesh.Content{c: winner})
 }
 
@@ -256,7 +256,7 @@ func TestTwoOfOneName(t *testing.T) {
 		t.Errorf("%d problems for %d takeovers: %v", found, takeovers, s.problems)
 	}
 	for i, n := range map[int]int{0: 1, 2: 2} {
-		if got := s.nodes[i].Records()[twin].Content; !sameContent(got, content(twin, n)) {
+		if got := s.nodes[i].Records().Get(twin).Content; !sameContent(got, content(twin, n)) {
 			t.Errorf("daemon %d took over what the other says", i)
 		}
 	}
@@ -282,7 +282,7 @@ func TestRejectedRecordDoesNotStopOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := r.Receive(simOrigin(1), m)
-	if len(out.Changed) != 1 || len(out.Problems) != 1 || len(r.Records()) != 1 {
+	if len(out.Changed) != 1 || len(out.Problems) != 1 || r.Records().Len() != 1 {
 		t.Errorf("changed %v, problems %v", out.Changed, out.Problems)
 	}
 	// It is not asked for again.

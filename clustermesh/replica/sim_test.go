@@ -135,11 +135,11 @@ func content(o clustermesh.Origin, n int) clustermesh.Content {
 func (s *sim) sameEverywhere(truth map[clustermesh.Origin]clustermesh.Content) {
 	s.t.Helper()
 	for i, r := range s.nodes {
-		if len(r.Records()) != len(truth) {
-			s.t.Fatalf("node %d holds %d records, not %d", i, len(r.Records()), len(truth))
+		if r.Records().Len() != len(truth) {
+			s.t.Fatalf("node %d holds %d records, not %d", i, r.Records().Len(), len(truth))
 		}
 		for o, want := range truth {
-			if got := r.Records()[o]; !sameContent(got.Content, want) {
+			if got := r.Records().Get(o); !sameContent(got.Content, want) {
 				s.t.Fatalf("node %d holds of %s: %+v, want %+v", i, o, got, want)
 			}
 			if r.entries[o].version != s.nodes[0].entries[o].version {

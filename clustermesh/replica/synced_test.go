@@ -61,12 +61,12 @@ func TestNobodyKnowsAnything(t *testing.T) {
 		Origin: simOrigin(3), Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: content(simOrigin(3), 1)})})
 	old.SetMembers([]Peer{x, y, z})
 	meet(t, b, old, y, z)
-	if !b.Synced() || len(b.Records()) != 3 {
-		t.Errorf("synced %v with %d records, after who knows has spoken", b.Synced(), len(b.Records()))
+	if !b.Synced() || b.Records().Len() != 3 {
+		t.Errorf("synced %v with %d records, after who knows has spoken", b.Synced(), b.Records().Len())
 	}
 	// Now b knows, too.
 	meet(t, a, b, x, y)
-	if !a.Synced() || a.Records()[simOrigin(3)].Stamp.Version == 0 {
+	if !a.Synced() || a.Records().Get(simOrigin(3)).Stamp.Version == 0 {
 		t.Error("what one learnt does not count for the next")
 	}
 

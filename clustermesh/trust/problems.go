@@ -19,7 +19,7 @@ func (s *credentials) OwnProblems() []clustermesh.Problem {
 // Problems returns the Problems of nodes and clusters that are believed: keys that two nodes have, UIDs
 // that differ, and statements that were not renewed in time, or are to be withdrawn. Each is true now,
 // and only now. Alive are the nodes that are heard.
-func (s *Store) Problems(alive []clustermesh.Origin, records map[clustermesh.Origin]clustermesh.Record, now time.Time) []clustermesh.Problem {
+func (s *Store) Problems(alive []clustermesh.Origin, records clustermesh.ByOrigin[clustermesh.Record], now time.Time) []clustermesh.Problem {
 	return slices.Concat(s.sharedKeys(), mixedUIDs(s.pins, records), s.late(alive, now), s.unrenewed(now))
 }
 

@@ -14,9 +14,9 @@ import (
 // several UIDs, or another one than its pin. Then two clusters have the same id and the same root, or the
 // cluster was built again. Both are believed, because the root is what was pinned; a node can lie about its
 // UID, and so must not decide which of the two is the right one.
-func mixedUIDs(pins authority.Pins, records map[clustermesh.Origin]clustermesh.Record) (out []clustermesh.Problem) {
+func mixedUIDs(pins authority.Pins, records clustermesh.ByOrigin[clustermesh.Record]) (out []clustermesh.Problem) {
 	uidsOf := map[clustermesh.ClusterName]map[string]clustermesh.Origin{} // by UID, the first that has it
-	for o, r := range records {
+	for o, r := range records.All() {
 		if _, pinned := pins[o.Cluster]; !pinned || r.UID == "" {
 			continue
 		}

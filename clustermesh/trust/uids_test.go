@@ -13,11 +13,11 @@ func TestMixedUIDs(t *testing.T) {
 	record := func(o clustermesh.Origin, uid string) clustermesh.Record {
 		return clustermesh.Record{Origin: o, UID: uid}
 	}
-	records := func(uids ...string) map[clustermesh.Origin]clustermesh.Record {
-		out := map[clustermesh.Origin]clustermesh.Record{node("stranger", "n1"): record(node("stranger", "n1"), "x")}
+	records := func(uids ...string) clustermesh.ByOrigin[clustermesh.Record] {
+		out := clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{node("stranger", "n1"): record(node("stranger", "n1"), "x")})
 		for i, uid := range uids {
 			o := node("east", "n"+string(rune('1'+i)))
-			out[o] = record(o, uid)
+			out = out.With(o, record(o, uid))
 		}
 		return out
 	}

@@ -137,10 +137,10 @@ func TestOwnPin(t *testing.T) {
 		return n
 	}
 	record := node("n1", "192.0.2.1", "10.1.1.0/24", "192.168.7.9/32", "fd00:1::7/128")
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{
+	s := clustermesh.State{Records: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{
 		{Cluster: "a", Node: "n1"}: {Content: clustermesh.Content{Node: &record}},
 		{Cluster: "b", Node: "m1"}: {Content: clustermesh.Content{Node: &clustermesh.Node{Prefixes: []netip.Prefix{prefix("10.2.0.0/24")}}}},
-	}}
+	})}
 	nodes := []clustermesh.Node{node("n1", "192.0.2.1", "10.1.1.0/24"), node("n2", "192.0.77.1", "10.1.2.0/24")}
 	pin := OwnPin("a", "uid", nodes, s)
 	if want := []netip.Prefix{prefix("10.1.0.0/16"), prefix("192.168.0.0/16"), prefix("fd00:1::/48")}; !slices.Equal(pin.Pods, want) {

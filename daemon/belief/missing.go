@@ -51,7 +51,7 @@ func OwnPin(own clustermesh.ClusterName, uid string, nodes []clustermesh.Node, s
 			pin.Pods = append(pin.Pods, widened(p))
 		}
 	}
-	for o, r := range s.Records {
+	for o, r := range s.Records.All() {
 		if o.Cluster == own && r.Content.Node != nil {
 			for _, p := range r.Content.Node.Prefixes {
 				if !clustermesh.IsTunnelAddr(p.Addr()) {
@@ -91,7 +91,7 @@ func Outside(own clustermesh.ClusterName, pin authority.Pin, nodes []clustermesh
 	for _, n := range nodes {
 		objects[n.Name] = n.Prefixes
 	}
-	for o, r := range s.Records {
+	for o, r := range s.Records.All() {
 		if o.Cluster != own || r.Content.Node == nil {
 			continue
 		}

@@ -98,14 +98,14 @@ func isOrAre(names []string) string {
 
 // CompanyOf returns the company of a node. Listed are the pins in force, whether or not they restrict trust.
 func CompanyOf(own clustermesh.Origin, s clustermesh.State, listed authority.Pins, sealed map[clustermesh.Origin]bool) (c Company) {
-	for o := range s.Records {
+	for o := range s.Records.All() {
 		if o.Node != "" && o != own {
 			c.Nodes = true
 		}
 		if _, pinned := listed[o.Cluster]; !pinned && o.Cluster != own.Cluster {
 			c.Unpinned = append(c.Unpinned, string(o.Cluster))
 		}
-		if there := o == own || o.Node == "" || s.Contacts[o] == clustermesh.Alive; there && !sealed[o] {
+		if there := o == own || o.Node == "" || s.Contacts.Get(o) == clustermesh.Alive; there && !sealed[o] {
 			c.Unsigned = append(c.Unsigned, o.String())
 		}
 	}

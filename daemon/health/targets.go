@@ -36,7 +36,7 @@ func Targets(r plan.Result, s clustermesh.State, size func(netip.Prefix) int) ma
 		o := named[peer.Key]
 		bits[inside] = at.Bits()
 		targets[inside] = Target{Origin: o, Key: peer.Key, Peer: tunnelhealth.Peer{
-			Traffic: len(s.Records[o].Content.Endpoints) > 0, Gone: !Hears(s.Contacts[o]), Size: size(at),
+			Traffic: len(s.Records.Get(o).Content.Endpoints) > 0, Gone: !Hears(s.Contacts.Get(o)), Size: size(at),
 		}}
 	}
 	return targets

@@ -38,8 +38,8 @@ func TestTargets(t *testing.T) {
 		r.Mesh.Ends = append(r.Mesh.Ends, mesh.End{Origin: origin(n), Key: key.Public{k}})
 	}
 	s := clustermesh.State{
-		Records:  map[clustermesh.Origin]clustermesh.Record{origin("n1"): {Content: clustermesh.Content{Endpoints: make([]clustermesh.Endpoint, 1)}}},
-		Contacts: map[clustermesh.Origin]clustermesh.Contact{origin("n1"): clustermesh.Alive, origin("n3"): clustermesh.Silent},
+		Records:  clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{origin("n1"): {Content: clustermesh.Content{Endpoints: make([]clustermesh.Endpoint, 1)}}}),
+		Contacts: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Contact{origin("n1"): clustermesh.Alive, origin("n3"): clustermesh.Silent}),
 	}
 	got := Targets(r, s, func(p netip.Prefix) int { return p.Bits() })
 	want := map[netip.Addr]Target{

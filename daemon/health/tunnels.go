@@ -69,7 +69,7 @@ func (t Tunnels) Problems(unprobed error, s clustermesh.State, now time.Time) (o
 	judged, young := 0, 0
 	for _, o := range slices.SortedFunc(maps.Keys(t), clustermesh.Origin.Compare) {
 		v := t[o]
-		if v.State == tunnelhealth.Unknown || !Hears(s.Contacts[o]) {
+		if v.State == tunnelhealth.Unknown || !Hears(s.Contacts.Get(o)) {
 			continue
 		}
 		judged++

@@ -42,11 +42,12 @@ func TestTunnelProblems(t *testing.T) {
 		{"many", append(slices.Repeat([]tunnelhealth.Verdict{verdict(tunnelhealth.Silent, long)}, maxDown+1), verdict(tunnelhealth.Carrying, long)), clustermesh.Alive, nil, "STR4206 ", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := clustermesh.State{Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+			s := clustermesh.State{Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 			h := Tunnels{}
 			for i, v := range c.verdicts {
 				o := clustermesh.Origin{Cluster: "b", Node: clustermesh.NodeName(fmt.Sprintf("n%d", i))}
-				h[o], s.Contacts[o] = v, c.contact
+				h[o] = v
+				s.Contacts = s.Contacts.With(o, c.contact)
 			}
 			problems, again := h.Problems(c.unprobed, s, now)
 			got := ""

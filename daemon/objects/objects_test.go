@@ -22,15 +22,15 @@ func TestView(t *testing.T) {
 			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Ready: ready, Serving: ready}
 	}
 	state := func(ownReady bool) clustermesh.State {
-		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+		s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 		for c, e := range map[clustermesh.ClusterName]clustermesh.Endpoint{"c1": pod("10.1.0.1", ownReady), "c2": pod("10.2.0.1", true)} {
 			node := clustermesh.Origin{Cluster: c, Node: "n1"}
-			s.Records[clustermesh.Origin{Cluster: c}] = clustermesh.Record{Content: clustermesh.Content{Exports: []clustermesh.Export{export}}}
-			s.Records[node] = clustermesh.Record{Origin: node, Content: clustermesh.Content{
+			s.Records = s.Records.With(clustermesh.Origin{Cluster: c}, clustermesh.Record{Content: clustermesh.Content{Exports: []clustermesh.Export{export}}})
+			s.Records = s.Records.With(node, clustermesh.Record{Origin: node, Content: clustermesh.Content{
 				Node:      &clustermesh.Node{Name: "n1", Locality: clustermesh.Locality{Zone: "zone-" + string(c)}},
 				Endpoints: []clustermesh.Endpoint{e},
-			}}
-			s.Contacts[node] = clustermesh.Alive
+			}})
+			s.Contacts = s.Contacts.With(node, clustermesh.Alive)
 		}
 		return s
 	}
@@ -77,15 +77,15 @@ func TestView_GlobalSlices(t *testing.T) {
 	serve := clustermesh.ServiceName{Namespace: "default", Name: "serve"}
 	http := clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 80}
 	global := clustermesh.Global{Service: serve, Ports: []clustermesh.ServicePort{http}, Shared: true}
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 	for c, addr := range map[clustermesh.ClusterName]string{"c1": "10.1.0.1", "c2": "10.2.0.1", "c3": "10.3.0.1"} {
 		g, node := global, clustermesh.Origin{Cluster: c, Node: "n1"}
 		g.Shared = c != "c3"
-		s.Records[clustermesh.Origin{Cluster: c}] = clustermesh.Record{Content: clustermesh.Content{Globals: []clustermesh.Global{g}}}
-		s.Records[node] = clustermesh.Record{Origin: node, Content: clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}, Endpoints: []clustermesh.Endpoint{{
+		s.Records = s.Records.With(clustermesh.Origin{Cluster: c}, clustermesh.Record{Content: clustermesh.Content{Globals: []clustermesh.Global{g}}})
+		s.Records = s.Records.With(node, clustermesh.Record{Origin: node, Content: clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}, Endpoints: []clustermesh.Endpoint{{
 			Service: serve, Addr: netip.MustParseAddr(addr), Node: "n1", Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Ready: true, Serving: true,
-		}}}}
-		s.Contacts[node] = clustermesh.Alive
+		}}}})
+		s.Contacts = s.Contacts.With(node, clustermesh.Alive)
 	}
 	var past plan.Past
 	view := func(slices *clustermesh.GlobalSlices) mcs.View {

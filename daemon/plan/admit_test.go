@@ -18,11 +18,11 @@ func TestDoubleEndpoints(t *testing.T) {
 	mirror := func(ready bool) clustermesh.Endpoint {
 		return clustermesh.Endpoint{Service: serve, Addr: pod, Ready: ready, Serving: ready, Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}}
 	}
-	add := func(s clustermesh.State, cluster, node string, e clustermesh.Endpoint) {
+	add := func(s *clustermesh.State, cluster, node string, e clustermesh.Endpoint) {
 		edit(s, cluster, node, func(c *clustermesh.Content) { c.Endpoints = append(c.Endpoints, e) })
 	}
-	used := func(s clustermesh.State) map[string]string {
-		r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+	used := func(s *clustermesh.State) map[string]string {
+		r := once(*s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 		out := map[string]string{}
 		for _, v := range r.Globals[0].Frontends()[0].Choice.Verdicts {
 			if v.Addr.Addr() == pod && v.Weight > 0 {
@@ -37,30 +37,30 @@ func TestDoubleEndpoints(t *testing.T) {
 		return out
 	}
 	s := globalset()
-	add(s, "a", "", mirror(true))
-	if got := used(s); len(got) != 1 || got["b"] == "" {
+	add(&s, "a", "", mirror(true))
+	if got := used(&s); len(got) != 1 || got["b"] == "" {
 		t.Errorf("own mirror of another cluster's pod: used for %v", got)
 	}
 	for _, o := range []clustermesh.NodeName{"n1", "n2"} {
-		edit(s, "b", string(o), func(c *clustermesh.Content) { c.Node.Prefixes = nil })
+		edit(&s, "b", string(o), func(c *clustermesh.Content) { c.Node.Prefixes = nil })
 	}
-	if got := used(s); len(got) != 1 || got["a"] == "" {
+	if got := used(&s); len(got) != 1 || got["a"] == "" {
 		t.Errorf("own mirror of a pod of which nobody knows whose it is: used for %v", got)
 	}
 	s = globalset()
-	add(s, "c", "n1", mirror(true))
-	edit(s, "b", "n1", unready)
-	if got := used(s); len(got) != 0 {
+	add(&s, "c", "n1", mirror(true))
+	edit(&s, "b", "n1", unready)
+	if got := used(&s); len(got) != 0 {
 		t.Errorf("another cluster says that a pod is ready which its own says is not: used for %v", got)
 	}
 	s = globalset()
-	add(s, "a", "", mirror(false))
-	if got := used(s); len(got) != 1 || got["b"] == "" {
+	add(&s, "a", "", mirror(false))
+	if got := used(&s); len(got) != 1 || got["b"] == "" {
 		t.Errorf("own mirror that is not ready: used for %v", got)
 	}
 	s = globalset()
-	add(s, "b", "", mirror(false))
-	if got := used(s); len(got) != 1 || got["b"] == "" {
+	add(&s, "b", "", mirror(false))
+	if got := used(&s); len(got) != 1 || got["b"] == "" {
 		t.Errorf("twice in one cluster, once ready: used for %v", got)
 	}
 	r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
@@ -95,11 +95,11 @@ func TestListenersOfOneAddress(t *testing.T) {
 		s := globalset()
 		for _, cluster := range []string{"a", "c"} {
 			for _, node := range []string{"n1", "n2"} {
-				edit(s, cluster, node, func(c *clustermesh.Content) { c.Endpoints = nil })
+				edit(&s, cluster, node, func(c *clustermesh.Content) { c.Endpoints = nil })
 			}
 		}
-		edit(s, "b", "n1", func(r *clustermesh.Content) { r.Endpoints = c.n1 })
-		edit(s, "b", "n2", func(r *clustermesh.Content) { r.Endpoints = c.n2 })
+		edit(&s, "b", "n1", func(r *clustermesh.Content) { r.Endpoints = c.n1 })
+		edit(&s, "b", "n2", func(r *clustermesh.Content) { r.Endpoints = c.n2 })
 		r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 		if got := backends(r); got != c.backends {
 			t.Errorf("%s: backends %q, want %q", c.what, got, c.backends)
@@ -119,10 +119,10 @@ func TestListenersOfOneAddress(t *testing.T) {
 func TestOnePodOfTwoServices(t *testing.T) {
 	s := clusterset()
 	other := clustermesh.ServiceName{Namespace: "default", Name: "other"}
-	edit(s, "b", "", func(c *clustermesh.Content) {
+	edit(&s, "b", "", func(c *clustermesh.Content) {
 		c.Exports = append(c.Exports, clustermesh.Export{Service: other, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}})
 	})
-	edit(s, "b", "n2", func(c *clustermesh.Content) {
+	edit(&s, "b", "n2", func(c *clustermesh.Content) {
 		e := c.Endpoints[0]
 		e.Service = other
 		c.Endpoints = append(c.Endpoints, e)
@@ -137,8 +137,8 @@ func TestOnePodOfTwoServices(t *testing.T) {
 // What the cluster as a whole would use: its own while one is ready, by family, and before it has
 // an address.
 func TestForCluster(t *testing.T) {
-	show := func(s clustermesh.State) string {
-		r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
+	show := func(s *clustermesh.State) string {
+		r := once(*s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 		var out []string
 		for _, c := range r.Imports[0].ForCluster() {
 			line := fmt.Sprint(c.Port, " ", c.Family)
@@ -153,35 +153,35 @@ func TestForCluster(t *testing.T) {
 	}
 	without := func() clustermesh.State {
 		s := clusterset()
-		edit(s, "a", "", func(c *clustermesh.Content) { c.Allocations = nil })
+		edit(&s, "a", "", func(c *clustermesh.Content) { c.Allocations = nil })
 		return s
 	}
 	s := without()
-	if got := show(s); got != "http:80/TCP IPv4 10.1.1.10 10.1.2.10" {
+	if got := show(&s); got != "http:80/TCP IPv4 10.1.1.10 10.1.2.10" {
 		t.Errorf("own ready: %s", got)
 	}
-	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.MustParseAddr("fd00:2::10") })
-	if got := show(s); got != "http:80/TCP IPv4 10.1.1.10 10.1.2.10; http:80/TCP IPv6 fd00:2::10" {
+	edit(&s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.MustParseAddr("fd00:2::10") })
+	if got := show(&s); got != "http:80/TCP IPv4 10.1.1.10 10.1.2.10; http:80/TCP IPv6 fd00:2::10" {
 		t.Errorf("a family of its own: %s", got)
 	}
-	edit(s, "a", "n1", unready)
-	edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Terminating = false, true })
-	if got := show(s); got != "http:80/TCP IPv4 10.2.2.10 10.3.1.10 10.3.2.10; http:80/TCP IPv6 fd00:2::10" {
+	edit(&s, "a", "n1", unready)
+	edit(&s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Terminating = false, true })
+	if got := show(&s); got != "http:80/TCP IPv4 10.2.2.10 10.3.1.10 10.3.2.10; http:80/TCP IPv6 fd00:2::10" {
 		t.Errorf("own gone: %s", got)
 	}
-	edit(s, "b", "", func(c *clustermesh.Content) { c.Exports = nil })
-	edit(s, "c", "", func(c *clustermesh.Content) { c.Exports = nil })
-	if got := show(s); got != "http:80/TCP IPv4 10.1.2.10" {
+	edit(&s, "b", "", func(c *clustermesh.Content) { c.Exports = nil })
+	edit(&s, "c", "", func(c *clustermesh.Content) { c.Exports = nil })
+	if got := show(&s); got != "http:80/TCP IPv4 10.1.2.10" {
 		t.Errorf("only a terminating one left (KEP-1669): %s", got)
 	}
 	s = without()
-	edit(s, "a", "", func(c *clustermesh.Content) {
+	edit(&s, "a", "", func(c *clustermesh.Content) {
 		c.Exports[0].Ports = []clustermesh.ServicePort{{Name: "http", Proto: l4.SCTP, Port: 80}}
 	})
-	edit(s, "a", "n1", func(c *clustermesh.Content) {
+	edit(&s, "a", "n1", func(c *clustermesh.Content) {
 		c.Endpoints[0].Ports = []clustermesh.EndpointPort{{Name: "http", Proto: l4.SCTP, Port: 8080}}
 	})
-	if got := show(s); got != "http:80/SCTP IPv4 10.1.1.10" {
+	if got := show(&s); got != "http:80/SCTP IPv4 10.1.1.10" {
 		t.Errorf("SCTP, which only a proxy serves; the younger exports' TCP port of that name conflicts: %s", got)
 	}
 }

@@ -26,7 +26,7 @@ func TestDefaults(t *testing.T) {
 		{"the Service prefers", c, &clustermesh.Routing{Prefer: []clustermesh.ClusterName{"b"}}, "10.2.1.10:8080 10.2.2.10:8080"},
 	} {
 		s := clusterset()
-		edit(s, "a", "", func(c *clustermesh.Content) { c.Exports[0].Routing = tc.service })
+		edit(&s, "a", "", func(c *clustermesh.Content) { c.Exports[0].Routing = tc.service })
 		r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: tc.config})
 		if got := backends(r); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)

@@ -15,9 +15,9 @@ import (
 // has, or with the reason why there is none.
 func TestEnds(t *testing.T) {
 	s := clusterset()
-	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = key.Public{} })
-	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Node.Addresses = nil })
-	edit(s, "c", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = nil })
+	edit(&s, "b", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = key.Public{} })
+	edit(&s, "b", "n2", func(c *clustermesh.Content) { c.Node.Addresses = nil })
+	edit(&s, "c", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = nil })
 	self := plan.Self{Cluster: "a", Node: "n1"}
 	r := once(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	peers := map[string]datapath.Peer{}

@@ -36,11 +36,11 @@ func peersOf(r plan.Result) string {
 // A key and an underlay address have one owner, the same on every node: who proved that they are its own. If
 // none did, no node has them. Each node that lost is a Problem on every node, and everything else is as it was.
 func TestPlanOneOwner(t *testing.T) {
-	with := func(cluster, node string, f func(*clustermesh.Node)) func(clustermesh.State) {
-		return func(s clustermesh.State) { edit(s, cluster, node, func(c *clustermesh.Content) { f(c.Node) }) }
+	with := func(cluster, node string, f func(*clustermesh.Node)) func(*clustermesh.State) {
+		return func(s *clustermesh.State) { edit(s, cluster, node, func(c *clustermesh.Content) { f(c.Node) }) }
 	}
-	both := func(fs ...func(clustermesh.State)) func(clustermesh.State) {
-		return func(s clustermesh.State) {
+	both := func(fs ...func(*clustermesh.State)) func(*clustermesh.State) {
+		return func(s *clustermesh.State) {
 			for _, f := range fs {
 				f(s)
 			}
@@ -57,21 +57,21 @@ func TestPlanOneOwner(t *testing.T) {
 			}
 		}
 	}
-	prove := func(cluster, node string) func(clustermesh.State) {
-		return func(s clustermesh.State) {
-			r := s.Records[origin(cluster, node)]
+	prove := func(cluster, node string) func(*clustermesh.State) {
+		return func(s *clustermesh.State) {
+			r := s.Records.Get(origin(cluster, node))
 			r.KeyProven = true
-			s.Records[r.Origin] = r
+			s.Records = s.Records.With(r.Origin, r)
 		}
 	}
-	there := func(cluster, node, at string) func(clustermesh.State) {
-		return func(s clustermesh.State) {
-			s.Proven[origin(cluster, node)] = netip.AddrPortFrom(netip.MustParseAddr(at), 7946)
+	there := func(cluster, node, at string) func(*clustermesh.State) {
+		return func(s *clustermesh.State) {
+			s.Proven = s.Proven.With(origin(cluster, node), netip.AddrPortFrom(netip.MustParseAddr(at), 7946))
 		}
 	}
 	for _, tc := range []struct {
 		name     string
-		change   func(clustermesh.State)
+		change   func(*clustermesh.State)
 		losers   []string
 		problems []string // how they begin
 	}{
@@ -108,13 +108,12 @@ func TestPlanOneOwner(t *testing.T) {
 		{"no mesh there", with("b", "n1", keyOf()), []string{"b/n1"}, nil},
 	} {
 		s := clusterset()
-		s.Proven = map[clustermesh.Origin]netip.AddrPort{}
-		tc.change(s)
+		tc.change(&s)
 		for _, self := range everyNode() {
 			r := once(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 			var want []string
 			for _, n := range everyNode() {
-				same := n != self && s.Records[n.Origin()].Content.Node.PublicKey == s.Records[self.Origin()].Content.Node.PublicKey
+				same := n != self && s.Records.Get(n.Origin()).Content.Node.PublicKey == s.Records.Get(self.Origin()).Content.Node.PublicKey
 				name := n.Origin().String()
 				if n.Cluster != self.Cluster && !slices.Contains(tc.losers, name) && !same { // no device takes its own key
 					want = append(want, name)
@@ -136,8 +135,8 @@ func TestPlanOneOwner(t *testing.T) {
 // TestNextAddress: a node that does not have its first address to itself is reached at the next.
 func TestNextAddress(t *testing.T) {
 	s := clusterset()
-	s.Proven = map[clustermesh.Origin]netip.AddrPort{origin("b", "n2"): netip.MustParseAddrPort("172.31.2.2:7946")}
-	edit(s, "c", "n1", func(c *clustermesh.Content) {
+	s.Proven = s.Proven.With(origin("b", "n2"), netip.MustParseAddrPort("172.31.2.2:7946"))
+	edit(&s, "c", "n1", func(c *clustermesh.Content) {
 		c.Node.Addresses = []netip.Addr{netip.MustParseAddr("172.31.2.2"), netip.MustParseAddr("172.31.3.1")}
 	})
 	r := planFor(s)
@@ -152,11 +151,11 @@ func TestNextAddress(t *testing.T) {
 }
 
 // kill makes its cluster, and another, say that a machine is dead.
-func kill(cluster, node string) func(clustermesh.State) {
-	return func(s clustermesh.State) {
+func kill(cluster, node string) func(*clustermesh.State) {
+	return func(s *clustermesh.State) {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
-		s.Contacts[o] = clustermesh.Silent
-		for w := range s.Records {
+		s.Contacts = s.Contacts.With(o, clustermesh.Silent)
+		for w := range s.Records.All() {
 			if w.Node != "" && w != o {
 				edit(s, string(w.Cluster), string(w.Node), func(c *clustermesh.Content) {
 					c.Silent = append(c.Silent, clustermesh.Silence{Origin: o, Epoch: 1})
@@ -169,20 +168,20 @@ func kill(cluster, node string) func(clustermesh.State) {
 // Who has a key does not change when a daemon restarts or is not heard for a while.
 func TestPlanOwnerStays(t *testing.T) {
 	s := clusterset()
-	edit(s, "c", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = key.Public{2, 1} })
-	owner := s.Records[origin("c", "n1")]
+	edit(&s, "c", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = key.Public{2, 1} })
+	owner := s.Records.Get(origin("c", "n1"))
 	owner.KeyProven = true
-	s.Records[owner.Origin] = owner
+	s.Records = s.Records.With(owner.Origin, owner)
 	want := peersOf(planFor(s))
 	if want != "b/n2 c/n1 c/n2" {
 		t.Fatalf("peers %s", want)
 	}
 	for _, o := range []clustermesh.Origin{{Cluster: "b", Node: "n1"}, {Cluster: "c", Node: "n1"}} {
 		for _, contact := range []clustermesh.Contact{clustermesh.Held, clustermesh.Silent, clustermesh.Quiet, clustermesh.Alive} {
-			s.Contacts[o] = contact
-			r := s.Records[o]
+			s.Contacts = s.Contacts.With(o, contact)
+			r := s.Records.Get(o)
 			r.Stamp.Epoch++
-			s.Records[o] = r
+			s.Records = s.Records.With(o, r)
 			if got := peersOf(planFor(s)); got != want {
 				t.Errorf("%s in a new life is %s: peers %s, were %s", o, contact, got, want)
 			}
@@ -214,7 +213,7 @@ func drawNode(rt *rapid.T, name clustermesh.NodeName) *clustermesh.Node {
 // allowed IP or route twice, and the guard of the device has nothing to say.
 func TestPlanNeverContradictsItself(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+		s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 		for range rapid.IntRange(1, 8).Draw(rt, "records") {
 			o := drawOrigin(rt)
 			if o.Node == "" {
@@ -225,12 +224,12 @@ func TestPlanNeverContradictsItself(t *testing.T) {
 				content.Silent = []clustermesh.Silence{{Origin: mortal, Epoch: 9}}
 			}
 			usable, _ := record.Usable(o, content) // as every replica lets it in
-			s.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: usable}
+			s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: usable})
 		}
 		for _, self := range everyNode() {
 			d := once(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true}).Desired
 			var own key.Public
-			if n := s.Records[self.Origin()].Content.Node; n != nil {
+			if n := s.Records.Get(self.Origin()).Content.Node; n != nil {
 				own = n.PublicKey
 			}
 			sound, problems := datapath.SoundPeers(d.Peers, own)

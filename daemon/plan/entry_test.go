@@ -13,7 +13,7 @@ import (
 )
 
 // enter makes nodes of a cluster the entry to ClusterIPs.
-func enter(s clustermesh.State, cluster string, nodes []string, texts ...string) {
+func enter(s *clustermesh.State, cluster string, nodes []string, texts ...string) {
 	for _, n := range nodes {
 		edit(s, cluster, n, func(c *clustermesh.Content) {
 			c.Node.ClusterIPs = nil
@@ -40,7 +40,7 @@ func entered(r plan.Result, p string) (peer string, is bool) {
 func TestEntry(t *testing.T) {
 	const services = "10.96.0.0/16"
 	s := clusterset()
-	enter(s, "b", []string{"n1", "n2"}, services)
+	enter(&s, "b", []string{"n1", "n2"}, services)
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	p.ClusterIPs = []netip.Prefix{netip.MustParsePrefix("10.97.0.0/20")}
 	r := p.plan(s)
@@ -48,16 +48,16 @@ func TestEntry(t *testing.T) {
 		t.Errorf("peer %q, routed %v, problems %v", peer, is, r.Problems)
 	}
 	dead := clusterset()
-	enter(dead, "b", []string{"n1", "n2"}, services)
-	kill("b", "n1")(dead)
+	enter(&dead, "b", []string{"n1", "n2"}, services)
+	kill("b", "n1")(&dead)
 	if peer, is := entered(p.plan(dead), services); peer != "b/n2" || !is {
 		t.Errorf("with a dead entry: peer %q, routed %v", peer, is)
 	}
 	if len(r.Desired.Sources.ClusterIPs) > 0 {
 		t.Errorf("this node became an entry: %+v", r.Desired.Sources)
 	}
-	pods(s, "b", "n2", "10.2.2.0/24", services)
-	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Node.ClusterIPs = nil })
+	pods(&s, "b", "n2", "10.2.2.0/24", services)
+	edit(&s, "b", "n2", func(c *clustermesh.Content) { c.Node.ClusterIPs = nil })
 	if r := p.plan(s); len(losses(r)) != 1 || len(warnings(r)) != 1 || losses(r)[0].Code != problem.PrefixOverlap {
 		t.Errorf("a node that says that its pods are there: %v", r.Problems)
 	}
@@ -68,7 +68,7 @@ func TestEntry(t *testing.T) {
 func TestEntryStaysOut(t *testing.T) {
 	const services = "10.96.0.0/12"
 	s := clusterset()
-	enter(s, "b", []string{"n1"}, services)
+	enter(&s, "b", []string{"n1"}, services)
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	p.ClusterIPs = []netip.Prefix{netip.MustParsePrefix("10.97.0.0/20")}
 	r := p.plan(s)
@@ -89,7 +89,7 @@ func TestEntryStaysOut(t *testing.T) {
 func TestEntryAtHome(t *testing.T) {
 	const services = "241.1.0.0/16" // the fixture's address is one
 	s := clusterset()
-	enter(s, "a", []string{"n1", "n2"}, services)
+	enter(&s, "a", []string{"n1", "n2"}, services)
 	r := on(s, plan.Config{Mesh: true})
 	if got := fmt.Sprint(r.Desired.Sources.ClusterIPs, r.Desired.Sources.Prefixes); got != "[241.1.0.0/16] [10.1.1.0/24]" || len(r.Problems) > 0 {
 		t.Errorf("sources %s, problems %v", got, r.Problems)
@@ -99,7 +99,7 @@ func TestEntryAtHome(t *testing.T) {
 	}
 	// A pods' prefix that covers the address of a Service is a mistake as before.
 	s = clusterset()
-	pods(s, "a", "n1", "10.1.1.0/24", services)
+	pods(&s, "a", "n1", "10.1.1.0/24", services)
 	if r := on(s, plan.Config{Mesh: true}); len(forbidden(r)) != 1 {
 		t.Errorf("problems %v", r.Problems)
 	}
@@ -109,15 +109,15 @@ func TestEntryAtHome(t *testing.T) {
 func TestPartOfEntry(t *testing.T) {
 	const services, one = "10.96.0.0/16", "10.96.0.10/32"
 	s := clusterset()
-	enter(s, "b", []string{"n1"}, services)
+	enter(&s, "b", []string{"n1"}, services)
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	p.plan(s)
-	pods(s, "b", "n2", "10.2.2.0/24", one)
+	pods(&s, "b", "n2", "10.2.2.0/24", one)
 	r := p.plan(s)
 	if peer, is := entered(r, one); peer != "" || is || len(losses(r)) != 1 || len(warnings(r)) != 1 {
 		t.Errorf("%s is %q's: %v", one, peer, r.Problems)
 	}
-	enter(s, "b", []string{"n2"}, one) // nor if it says that it is an entry
+	enter(&s, "b", []string{"n2"}, one) // nor if it says that it is an entry
 	if peer, _ := entered(p.plan(s), one); peer != "" {
 		t.Errorf("%s is %q's", one, peer)
 	}

@@ -29,8 +29,8 @@ func TestFar(t *testing.T) {
 	} {
 		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: plan.Locality{Factor: 1.4, Costs: tc.costs}})
 		s := clusterset()
-		edit(s, "a", "n1", unready)
-		edit(s, "a", "n2", unready)
+		edit(&s, "a", "n1", unready)
+		edit(&s, "a", "n2", unready)
 		var r plan.Result
 		for _, far := range tc.far {
 			p.Far = far

@@ -13,7 +13,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-func pods(s clustermesh.State, cluster, node string, texts ...string) {
+func pods(s *clustermesh.State, cluster, node string, texts ...string) {
 	edit(s, cluster, node, func(c *clustermesh.Content) {
 		c.Node.Prefixes = nil
 		for _, p := range texts {
@@ -92,7 +92,7 @@ func TestForbiddenPrefixes(t *testing.T) {
 		s := clusterset()
 		before := routed(on(s, tc.config))
 		// With prefixes of its own besides, so that its tunnel stays.
-		pods(s, "b", "n1", "10.2.1.0/24", tc.prefix)
+		pods(&s, "b", "n1", "10.2.1.0/24", tc.prefix)
 		r := on(s, tc.config)
 		if got := routed(r); !slices.Equal(got, before) {
 			t.Errorf("%s: routed %v, want %v", tc.prefix, got, before)
@@ -125,7 +125,7 @@ func TestPrefixesOfPods(t *testing.T) {
 		"addresses of the public network": {"8.8.8.0/24", "2001:db8:1::/64"},
 	} {
 		s := clusterset()
-		pods(s, "b", "n1", prefixes...)
+		pods(&s, "b", "n1", prefixes...)
 		r := on(s, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 		for _, p := range prefixes {
 			if !slices.Contains(routed(r), p) {
@@ -142,7 +142,7 @@ func TestPrefixesOfPods(t *testing.T) {
 // bridge has in its pods' prefix is no part of it.
 func TestForbiddenAtHome(t *testing.T) {
 	s := clusterset()
-	pods(s, "a", "n1", "10.1.1.0/24", "172.31.1.0/24", "128.0.0.0/2", "fe80::/64")
+	pods(&s, "a", "n1", "10.1.1.0/24", "172.31.1.0/24", "128.0.0.0/2", "fe80::/64")
 	r := on(s, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	found := forbidden(r)
 	if len(found) != 1 || found[0].Object != "node a/n1" || !strings.Contains(found[0].Message, "and 2 more") {
@@ -157,10 +157,10 @@ func TestForbiddenAtHome(t *testing.T) {
 // gets the range, or its word would redirect traffic. In the cluster itself nothing changes.
 func TestContestedPrefix(t *testing.T) {
 	s := clusterset()
-	edit(s, "b", "n1", func(c *clustermesh.Content) {
+	edit(&s, "b", "n1", func(c *clustermesh.Content) {
 		c.Node.Addresses = append(slices.Clone(c.Node.Addresses), netip.MustParseAddr("10.3.1.200"), netip.MustParseAddr("10.1.1.200"))
 	})
-	pods(s, "b", "n1", "10.2.1.0/24", "10.3.1.0/25", "10.1.1.0/25")
+	pods(&s, "b", "n1", "10.2.1.0/24", "10.3.1.0/25", "10.1.1.0/25")
 	r := on(s, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	var got []string
 	for _, p := range r.Desired.Peers {
@@ -176,10 +176,10 @@ func TestContestedPrefix(t *testing.T) {
 
 	// A cluster whose name comes later gains nothing.
 	s = clusterset()
-	edit(s, "c", "n1", func(c *clustermesh.Content) {
+	edit(&s, "c", "n1", func(c *clustermesh.Content) {
 		c.Node.Addresses = append(slices.Clone(c.Node.Addresses), netip.MustParseAddr("10.2.1.200"))
 	})
-	pods(s, "c", "n1", "10.3.1.0/24", "10.2.1.0/25")
+	pods(&s, "c", "n1", "10.3.1.0/24", "10.2.1.0/25")
 	if got := routed(on(s, plan.Config{Mesh: true})); slices.Contains(got, "10.2.1.0/25") || slices.Contains(got, "10.2.1.0/24") {
 		t.Errorf("routed %v: the contested range went to one of them", got)
 	}
@@ -195,7 +195,7 @@ func TestHostUnknown(t *testing.T) {
 	}
 	p.Host = plan.Host{}
 	before := p.plan(s).Desired
-	pods(s, "b", "n1", "192.168.50.0/24")
+	pods(&s, "b", "n1", "192.168.50.0/24")
 	p.Host = plan.Host{Unknown: true}
 	if got := p.plan(s).Desired; len(before.Peers) == 0 || !slices.Equal(got.Routes, before.Routes) || len(got.Peers) != len(before.Peers) {
 		t.Errorf("routes %v, want %v", got.Routes, before.Routes)

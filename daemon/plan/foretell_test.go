@@ -9,9 +9,9 @@ import (
 )
 
 // die makes all nodes agree that node n1 of a cluster is dead.
-func die(s clustermesh.State, cluster string) {
+func die(s *clustermesh.State, cluster string) {
 	dead := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: "n1"}
-	s.Contacts[dead] = clustermesh.Silent
+	s.Contacts = s.Contacts.With(dead, clustermesh.Silent)
 	for _, witness := range []string{"a", "b", "c"} {
 		edit(s, witness, "n2", func(c *clustermesh.Content) { c.Silent = []clustermesh.Silence{{Origin: dead, Epoch: 1}} })
 	}
@@ -23,9 +23,9 @@ func TestWhatIfDead(t *testing.T) {
 	self := plan.Self{Cluster: "a", Node: "n2"}
 	for victim, want := range map[string]string{"a": "b=50% c=50%", "b": "b=33% c=67%"} {
 		s := clusterset()
-		edit(s, "a", "n2", unready)
+		edit(&s, "a", "n2", unready)
 		if victim != "a" {
-			edit(s, "a", "n1", unready)
+			edit(&s, "a", "n1", unready)
 		}
 		c, err := plan.ParseChange("node " + victim + "/n1 dead")
 		if err != nil {
@@ -36,7 +36,7 @@ func TestWhatIfDead(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := where(once(then, self, config))
-		die(s, victim)
+		die(&s, victim)
 		if is := where(once(s, self, config)); said != is || said != want {
 			t.Errorf("%s/n1 dead: said %s, is %s, want %s", victim, said, is, want)
 		}

@@ -26,7 +26,7 @@ func From(s clustermesh.State, self Self, text string) (Self, error) {
 		fallthrough
 	case 2:
 		node := Self{Cluster: clustermesh.ClusterName(words[0]), Node: clustermesh.NodeName(words[1])}
-		if r, is := s.Records[node.Origin()]; node == self || is && r.Content.Node != nil {
+		if r, is := s.Records.Lookup(node.Origin()); node == self || is && r.Content.Node != nil {
 			return node, nil
 		}
 		if text != words[1] {
@@ -45,7 +45,7 @@ func From(s clustermesh.State, self Self, text string) (Self, error) {
 // fromAddr finds the node of a pod's address, or of its own.
 func fromAddr(s clustermesh.State, a netip.Addr) (Self, error) {
 	for _, o := range s.Origins() {
-		r := s.Records[o]
+		r := s.Records.Get(o)
 		for i := range r.Content.Endpoints {
 			if e := &r.Content.Endpoints[i]; e.Addr.Unmap() == a && e.Node != "" {
 				return Self{Cluster: o.Cluster, Node: e.Node}, nil
@@ -61,7 +61,7 @@ func fromAddr(s clustermesh.State, a netip.Addr) (Self, error) {
 // podsNamed returns the nodes of the endpoints whose pod has a name, each once.
 func podsNamed(s clustermesh.State, namespace, pod string) (out []Self) {
 	for _, o := range s.Origins() {
-		for _, e := range s.Records[o].Content.Endpoints {
+		for _, e := range s.Records.Get(o).Content.Endpoints {
 			n := Self{Cluster: o.Cluster, Node: e.Node}
 			if e.Pod == pod && e.Service.Namespace == namespace && e.Node != "" && !slices.Contains(out, n) {
 				out = append(out, n)

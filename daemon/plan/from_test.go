@@ -12,7 +12,7 @@ func TestFrom(t *testing.T) {
 	s := clusterset()
 	for _, cluster := range []string{"a", "b", "c"} {
 		for _, node := range []string{"n1", "n2"} {
-			edit(s, cluster, node, func(c *clustermesh.Content) {
+			edit(&s, cluster, node, func(c *clustermesh.Content) {
 				c.Endpoints[0].Pod = map[string]string{"a": "near", "b": "both", "c": "both"}[cluster]
 				if node == "n2" {
 					c.Endpoints[0].Pod = map[string]string{"a": "twin", "b": "twin", "c": "only-c"}[cluster]
@@ -20,9 +20,9 @@ func TestFrom(t *testing.T) {
 			})
 		}
 	}
-	ns := s.Records[clustermesh.Origin{Cluster: "b", Node: "n1"}].Content.Endpoints[0].Service.Namespace
-	addr := s.Records[clustermesh.Origin{Cluster: "c", Node: "n2"}].Content.Endpoints[0].Addr
-	beside := s.Records[clustermesh.Origin{Cluster: "b", Node: "n2"}].Content.Node
+	ns := s.Records.Get(clustermesh.Origin{Cluster: "b", Node: "n1"}).Content.Endpoints[0].Service.Namespace
+	addr := s.Records.Get(clustermesh.Origin{Cluster: "c", Node: "n2"}).Content.Endpoints[0].Addr
+	beside := s.Records.Get(clustermesh.Origin{Cluster: "b", Node: "n2"}).Content.Node
 	for text, want := range map[string]string{
 		"":                           "a/n1",
 		"n1":                         "a/n1",

@@ -64,21 +64,21 @@ func TestAnotherTopology(t *testing.T) {
 	node := func(cluster, name string) clustermesh.Origin {
 		return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(name)}
 	}
-	keyless := func(s clustermesh.State) {
+	keyless := func(s *clustermesh.State) {
 		edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = key.Public{} })
 	}
-	dead := func(s clustermesh.State) { // its cluster's other node and a remote one claim that
+	dead := func(s *clustermesh.State) { // its cluster's other node and a remote one claim that
 		for _, o := range [][2]string{{"b", "n2"}, {"c", "n1"}, {"c", "n2"}, {"a", "n1"}, {"a", "n2"}} {
 			edit(s, o[0], o[1], func(c *clustermesh.Content) {
 				c.Silent = []clustermesh.Silence{{Origin: node("b", "n1"), Epoch: 1}}
 			})
 		}
-		s.Contacts[node("b", "n1")] = clustermesh.Silent
+		s.Contacts = s.Contacts.With(node("b", "n1"), clustermesh.Silent)
 	}
 	for _, tc := range []struct {
 		what, node    string
 		topology      topology.Topology
-		change        func(clustermesh.State)
+		change        func(*clustermesh.State)
 		peers, routes string
 	}{
 		{"the full mesh", "n2", nil, nil, "b/n1[10.2.1.0/24] b/n2[10.2.2.0/24] c/n1[10.3.1.0/24] c/n2[10.3.2.0/24]", "10.2.1.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24"},
@@ -89,7 +89,7 @@ func TestAnotherTopology(t *testing.T) {
 	} {
 		s := clusterset()
 		if tc.change != nil {
-			tc.change(s)
+			tc.change(&s)
 		}
 		self := plan.Self{Cluster: "a", Node: clustermesh.NodeName(tc.node)}
 		peers, routes := tunnelsOf(once(s, self, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Topology: tc.topology}))

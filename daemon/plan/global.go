@@ -27,7 +27,7 @@ func (x *shares) update(s clustermesh.State, self clustermesh.ClusterName) {
 	from := map[clustermesh.ClusterName][]clustermesh.Global{}
 	same := x.from != nil
 	for _, c := range s.Clusters() {
-		from[c] = s.Records[clustermesh.Origin{Cluster: c}].Content.Globals
+		from[c] = s.Records.Get(clustermesh.Origin{Cluster: c}).Content.Globals
 		same = same && datapath.SameList(from[c], x.from[c])
 	}
 	if same && len(from) == len(x.from) {

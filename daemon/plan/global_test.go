@@ -17,7 +17,7 @@ import (
 func globalset() clustermesh.State {
 	s := clusterset()
 	for i, c := range []string{"a", "b", "c"} {
-		edit(s, c, "", func(r *clustermesh.Content) {
+		edit(&s, c, "", func(r *clustermesh.Content) {
 			r.Exports, r.Allocations = nil, nil
 			if c != "c" {
 				r.Globals = []clustermesh.Global{{Service: serve, Ports: []clustermesh.ServicePort{http}, Shared: true, Affinity: clustermesh.AffinityNone,
@@ -29,14 +29,14 @@ func globalset() clustermesh.State {
 }
 
 // editGlobal changes a cluster's global service.
-func editGlobal(s clustermesh.State, cluster string, f func(*clustermesh.Global)) {
+func editGlobal(s *clustermesh.State, cluster string, f func(*clustermesh.Global)) {
 	edit(s, cluster, "", func(c *clustermesh.Content) {
 		c.Globals = slices.Clone(c.Globals)
 		f(&c.Globals[0])
 	})
 }
 
-func unshare(s clustermesh.State, cluster string) {
+func unshare(s *clustermesh.State, cluster string) {
 	editGlobal(s, cluster, func(g *clustermesh.Global) { g.Shared = false })
 }
 
@@ -68,10 +68,10 @@ func TestGlobalSharing(t *testing.T) {
 		t.Run(fmt.Sprint("a shares ", tc.aShares, ", b shares ", tc.bShares), func(t *testing.T) {
 			s := globalset()
 			if !tc.aShares {
-				unshare(s, "a")
+				unshare(&s, "a")
 			}
 			if !tc.bShares {
-				unshare(s, "b")
+				unshare(&s, "b")
 			}
 			if a, b, c := reach(s, "a"), reach(s, "b"), reach(s, "c"); a != tc.a || b != tc.b || c != "" {
 				t.Errorf("a reaches %q, b %q, c %q; want %q, %q and nothing", a, b, c, tc.a, tc.b)
@@ -82,41 +82,41 @@ func TestGlobalSharing(t *testing.T) {
 
 func TestGlobalBackends(t *testing.T) {
 	const local, remote = "10.1.1.10:8080 10.1.2.10:8080", "10.2.1.10:8080 10.2.2.10:8080"
-	affinity := func(a clustermesh.GlobalAffinity) func(clustermesh.State) {
-		return func(s clustermesh.State) { editGlobal(s, "a", func(g *clustermesh.Global) { g.Affinity = a }) }
+	affinity := func(a clustermesh.GlobalAffinity) func(*clustermesh.State) {
+		return func(s *clustermesh.State) { editGlobal(s, "a", func(g *clustermesh.Global) { g.Affinity = a }) }
 	}
-	gone := func(s clustermesh.State) { edit(s, "a", "n1", unready); edit(s, "a", "n2", unready) }
-	ports := func(p clustermesh.ServicePort) func(clustermesh.State) {
-		return func(s clustermesh.State) {
+	gone := func(s *clustermesh.State) { edit(s, "a", "n1", unready); edit(s, "a", "n2", unready) }
+	ports := func(p clustermesh.ServicePort) func(*clustermesh.State) {
+		return func(s *clustermesh.State) {
 			editGlobal(s, "b", func(g *clustermesh.Global) { g.Ports = []clustermesh.ServicePort{p} })
 		}
 	}
 	for _, tc := range []struct {
 		name    string
-		changes []func(clustermesh.State)
+		changes []func(*clustermesh.State)
 		want    string
 		problem string
 	}{
 		{"affinity none: all alike", nil, local + " " + remote, ""},
-		{"affinity unset: the nearest", []func(clustermesh.State){affinity("")}, "10.1.1.10:8080", ""},
-		{"affinity local", []func(clustermesh.State){affinity("local")}, local, ""},
-		{"affinity local, none left", []func(clustermesh.State){affinity("local"), gone}, remote, ""},
-		{"affinity remote", []func(clustermesh.State){affinity("remote")}, remote, ""},
-		{"affinity remote, nobody shares", []func(clustermesh.State){affinity("remote"), func(s clustermesh.State) { unshare(s, "b") }}, local, ""},
-		{"another number is another port", []func(clustermesh.State){ports(clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 81})}, local,
+		{"affinity unset: the nearest", []func(*clustermesh.State){affinity("")}, "10.1.1.10:8080", ""},
+		{"affinity local", []func(*clustermesh.State){affinity("local")}, local, ""},
+		{"affinity local, none left", []func(*clustermesh.State){affinity("local"), gone}, remote, ""},
+		{"affinity remote", []func(*clustermesh.State){affinity("remote")}, remote, ""},
+		{"affinity remote, nobody shares", []func(*clustermesh.State){affinity("remote"), func(s *clustermesh.State) { unshare(s, "b") }}, local, ""},
+		{"another number is another port", []func(*clustermesh.State){ports(clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 81})}, local,
 			"Service default/serve: spec.ports[http:80/TCP]: cluster b shares this service without such a port"},
-		{"another name is another port", []func(clustermesh.State){ports(clustermesh.ServicePort{Name: "web", Proto: l4.TCP, Port: 80})}, local, "without such a port"},
-		{"policy Local", []func(clustermesh.State){func(s clustermesh.State) {
+		{"another name is another port", []func(*clustermesh.State){ports(clustermesh.ServicePort{Name: "web", Proto: l4.TCP, Port: 80})}, local, "without such a port"},
+		{"policy Local", []func(*clustermesh.State){func(s *clustermesh.State) {
 			editGlobal(s, "a", func(g *clustermesh.Global) { g.InternalTrafficPolicy = "Local" })
 		}}, "10.1.1.10:8080", ""},
-		{"policy Local refuses", []func(clustermesh.State){gone, func(s clustermesh.State) {
+		{"policy Local refuses", []func(*clustermesh.State){gone, func(s *clustermesh.State) {
 			editGlobal(s, "a", func(g *clustermesh.Global) { g.InternalTrafficPolicy = "Local" })
 		}}, "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := globalset()
 			for _, f := range tc.changes {
-				f(s)
+				f(&s)
 			}
 			r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 			if got := backends(r); got != tc.want {
@@ -137,13 +137,13 @@ func TestGlobalBackends(t *testing.T) {
 func TestGlobalAndExported(t *testing.T) {
 	s := globalset()
 	derived := netip.MustParseAddr("10.96.9.9")
-	edit(s, "a", "", func(c *clustermesh.Content) {
+	edit(&s, "a", "", func(c *clustermesh.Content) {
 		c.Allocations = []clustermesh.Allocation{{Service: serve, IP: derived}}
 	})
-	edit(s, "c", "", func(c *clustermesh.Content) {
+	edit(&s, "c", "", func(c *clustermesh.Content) {
 		c.Exports = []clustermesh.Export{{Service: serve, Type: clustermesh.ClusterSetIP, Ports: []clustermesh.ServicePort{http}}}
 	})
-	editGlobal(s, "a", func(g *clustermesh.Global) { g.AffinitySeconds = 7 })
+	editGlobal(&s, "a", func(g *clustermesh.Global) { g.AffinitySeconds = 7 })
 	r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 	if len(r.Desired.Frontends) != 2 || len(r.Globals) != 1 || len(r.Imports) != 1 {
 		t.Fatalf("frontends %v, globals %d, imports %d", r.Desired.Frontends, len(r.Globals), len(r.Imports))
@@ -171,7 +171,7 @@ func TestGlobalAndExported(t *testing.T) {
 // An address of two services goes to one of them, and is reported.
 func TestOneAddressOfTwoServices(t *testing.T) {
 	s := globalset()
-	edit(s, "a", "", func(c *clustermesh.Content) {
+	edit(&s, "a", "", func(c *clustermesh.Content) {
 		other := c.Globals[0]
 		other.Service.Name = "thief"
 		c.Globals = append(slices.Clone(c.Globals), other)

@@ -79,9 +79,9 @@ func TestGuestComesAndGoes(t *testing.T) {
 // as a whole, with one Problem, and every other peer is in force.
 func TestGuestsRefused(t *testing.T) {
 	nodeKey := guest("x", 1, "10.99.0.2/32")
-	nodeKey.Key = clusterset().Records[clustermesh.Origin{Cluster: "b", Node: "n1"}].Content.Node.PublicKey
+	nodeKey.Key = clusterset().Records.Get(clustermesh.Origin{Cluster: "b", Node: "n1"}).Content.Node.PublicKey
 	ownKey := nodeKey
-	ownKey.Key = clusterset().Records[clustermesh.Origin{Cluster: "a", Node: "n1"}].Content.Node.PublicKey
+	ownKey.Key = clusterset().Records.Get(clustermesh.Origin{Cluster: "a", Node: "n1"}).Content.Node.PublicKey
 	for _, tc := range []struct {
 		name string
 		g    plan.Guest
@@ -103,9 +103,9 @@ func TestGuestsRefused(t *testing.T) {
 		{"another guest's address", guest("x", 1, "10.98.0.0/16"), "of peer first"},
 	} {
 		s := clusterset()
-		proven := s.Records[origin("b", "n1")]
+		proven := s.Records.Get(origin("b", "n1"))
 		proven.KeyProven = true
-		s.Records[origin("b", "n1")] = proven
+		s.Records = s.Records.With(origin("b", "n1"), proven)
 		r := planWith(s, true, guest("first", 0, "10.98.0.1/32"), tc.g)
 		if got := peersOf(r); got != "b/n1 b/n2 c/n1 c/n2 peer/first" || len(r.Desired.Sources.Guests) != 1 {
 			t.Errorf("%s: peers %s", tc.name, got)
@@ -122,7 +122,7 @@ func TestGuestsRefused(t *testing.T) {
 		t.Errorf("without a mesh: %v, %v", r.Desired.Peers, r.Problems)
 	}
 	bare := clusterset() // without prefixes there is no guard
-	edit(bare, "a", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = nil })
+	edit(&bare, "a", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = nil })
 	if r := planWith(bare, true, guest("x", 1, "10.99.0.2/32")); strings.Contains(peersOf(r), "peer/") || len(r.Desired.Sources.Guests) > 0 {
 		t.Errorf("without prefixes of its own, the node has the peers %s", peersOf(r))
 	}
@@ -152,7 +152,7 @@ func TestGuestHeld(t *testing.T) {
 		"address": func(n *clustermesh.Node) { n.Addresses = append(n.Addresses, laptop.Range[0].Addr()) },
 	} {
 		honest, stolen := clusterset(), clusterset()
-		edit(stolen, "b", "n1", func(c *clustermesh.Content) { steal(c.Node) })
+		edit(&stolen, "b", "n1", func(c *clustermesh.Content) { steal(c.Node) })
 		planner := func() *series {
 			p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 			p.Guests = []plan.Guest{laptop}
@@ -181,7 +181,7 @@ func TestGuestHeld(t *testing.T) {
 func TestGuestAnew(t *testing.T) {
 	laptop := guest("laptop", 1, "10.99.0.2/32")
 	s := clusterset()
-	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = laptop.Key })
+	edit(&s, "b", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = laptop.Key })
 	if r := planWith(s, true, laptop); peersOf(r) != "b/n2 c/n1 c/n2 peer/laptop" {
 		t.Errorf("peers %s, problems %v", peersOf(r), r.Problems)
 	}

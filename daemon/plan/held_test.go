@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -31,15 +30,15 @@ func TestHeldEnd(t *testing.T) {
 			p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 			s := clusterset()
 			p.plan(s)
-			s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
-			victim := *s.Records[tc.victim].Content.Node
-			edit(s, string(tc.thief.Cluster), string(tc.thief.Node), func(c *clustermesh.Content) {
+			s = clustermesh.State{Records: s.Records, Contacts: s.Contacts}
+			victim := *s.Records.Get(tc.victim).Content.Node
+			edit(&s, string(tc.thief.Cluster), string(tc.thief.Node), func(c *clustermesh.Content) {
 				n := *c.Node
 				steal(victim, &n)
 				c.Node = &n
 			})
 			if tc.dead {
-				kill(string(tc.victim.Cluster), string(tc.victim.Node))(s)
+				kill(string(tc.victim.Cluster), string(tc.victim.Node))(&s)
 			}
 			got := p.plan(s)
 			has := func(o clustermesh.Origin) bool {
@@ -71,11 +70,11 @@ func TestLearningGivesNothing(t *testing.T) {
 		for _, at := range []clustermesh.Origin{origin("a", "n1"), first} {
 			for _, learning := range []bool{true, false} {
 				s := clusterset()
-				from := s.Records[second].Content.Node
-				edit(s, "b", "n1", func(c *clustermesh.Content) { same(from, c.Node) })
+				from := s.Records.Get(second).Content.Node
+				edit(&s, "b", "n1", func(c *clustermesh.Content) { same(from, c.Node) })
 				heard := s
-				heard.Records = maps.Clone(s.Records)
-				delete(heard.Records, second)
+				heard.Records = s.Records
+				heard.Records = heard.Records.Without(second)
 				p := newSeries(plan.Self{Cluster: at.Cluster, Node: at.Node}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 				p.Learning = learning
 				p.plan(heard)
@@ -104,8 +103,8 @@ func TestHadByTheDevice(t *testing.T) {
 		for _, p := range planFor(s).Desired.Peers {
 			before = append(before, plan.Had{Key: p.Key, Underlay: p.Underlay, AllowedIPs: p.AllowedIPs})
 		}
-		from := s.Records[victim].Content.Node
-		edit(s, "b", "n1", func(c *clustermesh.Content) { steal(from, c.Node) })
+		from := s.Records.Get(victim).Content.Node
+		edit(&s, "b", "n1", func(c *clustermesh.Content) { steal(from, c.Node) })
 		for _, tc := range []struct {
 			restarted bool
 			heard     []clustermesh.Origin // of the two, in plans before
@@ -126,10 +125,11 @@ func TestHadByTheDevice(t *testing.T) {
 			}
 			for _, o := range tc.heard {
 				part := s
-				part.Records = maps.Clone(s.Records)
-				maps.DeleteFunc(part.Records, func(r clustermesh.Origin, _ clustermesh.Record) bool {
-					return r != o && (r == victim || r == thief)
-				})
+				for _, r := range []clustermesh.Origin{victim, thief} {
+					if r != o {
+						part.Records = part.Records.Without(r)
+					}
+				}
 				p.Learning = tc.learning
 				p.plan(part)
 			}
@@ -155,13 +155,13 @@ func TestMovedMeanwhile(t *testing.T) {
 		before = append(before, plan.Had{Key: peer.Key, Underlay: peer.Underlay, AllowedIPs: peer.AllowedIPs})
 	}
 	p.Device = before
-	edit(s, "c", "n1", func(c *clustermesh.Content) { c.Node.Addresses = []netip.Addr{netip.MustParseAddr("172.31.3.99")} })
-	r := s.Records[owner]
+	edit(&s, "c", "n1", func(c *clustermesh.Content) { c.Node.Addresses = []netip.Addr{netip.MustParseAddr("172.31.3.99")} })
+	r := s.Records.Get(owner)
 	r.KeyProven = true
-	s.Records[owner] = r
+	s.Records = s.Records.With(owner, r)
 	p.plan(s)
-	s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
-	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = slices.Clone(r.Content.Node.Prefixes) })
+	s = clustermesh.State{Records: s.Records, Contacts: s.Contacts}
+	edit(&s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = slices.Clone(r.Content.Node.Prefixes) })
 	ends := p.plan(s).Mesh.Ends
 	i := slices.IndexFunc(ends, func(e mesh.End) bool { return e.Origin == owner })
 	if i < 0 {

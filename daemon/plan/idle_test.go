@@ -16,19 +16,19 @@ import (
 func TestIdle(t *testing.T) {
 	dns := clustermesh.ServicePort{Name: "dns", Proto: l4.UDP, Port: 53}
 	s := clusterset()
-	for o, r := range s.Records {
+	for o, r := range s.Records.All() {
 		for i := range r.Content.Exports {
 			r.Content.Exports[i].Ports = []clustermesh.ServicePort{http, dns}
 		}
 		for i := range r.Content.Endpoints {
 			r.Content.Endpoints[i].Ports = append(r.Content.Endpoints[i].Ports, clustermesh.EndpointPort{Name: "dns", Proto: l4.UDP, Port: 53})
 		}
-		s.Records[o] = r
+		s.Records = s.Records.With(o, r)
 	}
-	edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[0].Ready = false })
-	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Terminating = false, true })
-	edit(s, "b", "n2", func(c *clustermesh.Content) { c.Endpoints = nil })
-	s.Contacts[clustermesh.Origin{Cluster: "c", Node: "n1"}] = clustermesh.Silent
+	edit(&s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[0].Ready = false })
+	edit(&s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Terminating = false, true })
+	edit(&s, "b", "n2", func(c *clustermesh.Content) { c.Endpoints = nil })
+	s.Contacts = s.Contacts.With(clustermesh.Origin{Cluster: "c", Node: "n1"}, clustermesh.Silent)
 	fs := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}}).Desired.Frontends
 	var udp, tcp []string
 	for _, f := range fs {

@@ -15,19 +15,19 @@ import (
 func TestPlanPolicies(t *testing.T) {
 	oldest := func(f func(*clustermesh.Export)) clustermesh.State {
 		s := clusterset()
-		edit(s, "a", "", func(c *clustermesh.Content) { f(&c.Exports[0]) })
+		edit(&s, "a", "", func(c *clustermesh.Content) { f(&c.Exports[0]) })
 		return s
 	}
 	local := oldest(func(e *clustermesh.Export) { e.InternalTrafficPolicy = "Local" })
 	if got := backends(planFor(local)); got != "10.1.1.10:8080" {
 		t.Errorf("policy Local: %s", got)
 	}
-	edit(local, "a", "n1", unready)
+	edit(&local, "a", "n1", unready)
 	if r := planFor(local); backends(r) != "" || len(r.Desired.Frontends) != 1 {
 		t.Errorf("policy Local without an own pod: %v, want a frontend that refuses", r.Desired.Frontends)
 	}
 	zone := oldest(func(e *clustermesh.Export) { e.TrafficDistribution = "PreferSameZone" })
-	edit(zone, "b", "n2", func(c *clustermesh.Content) { c.Node.Locality = clustermesh.Locality{Region: "a", Zone: "a1"} })
+	edit(&zone, "b", "n2", func(c *clustermesh.Content) { c.Node.Locality = clustermesh.Locality{Region: "a", Zone: "a1"} })
 	if got := backends(planFor(zone)); got != "10.1.1.10:8080 10.2.2.10:8080" {
 		t.Errorf("PreferSameZone: %s", got)
 	}
@@ -47,11 +47,11 @@ func TestPlanBarred(t *testing.T) {
 // An import has the families of its endpoints where all exporters are older daemons that say none.
 func TestPlanFamiliesOfOlderPeers(t *testing.T) {
 	s := clusterset()
-	edit(s, "c", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.MustParseAddr("fd00:3::10") })
+	edit(&s, "c", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.MustParseAddr("fd00:3::10") })
 	if got := planFor(s).Imports[0].Families; !slices.Equal(got, []clustermesh.Family{clustermesh.IPv4, clustermesh.IPv6}) {
 		t.Errorf("families %v", got)
 	}
-	edit(s, "b", "", func(c *clustermesh.Content) { c.Exports[0].Families = []clustermesh.Family{clustermesh.IPv6} })
+	edit(&s, "b", "", func(c *clustermesh.Content) { c.Exports[0].Families = []clustermesh.Family{clustermesh.IPv6} })
 	if got := planFor(s).Imports[0].Families; !slices.Equal(got, []clustermesh.Family{clustermesh.IPv6}) {
 		t.Errorf("families %v: want what an export says", got)
 	}
@@ -61,7 +61,7 @@ func TestPlanFamiliesOfOlderPeers(t *testing.T) {
 func TestForClusterDrains(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	s := clusterset()
-	edit(s, "a", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: start.Unix(), Over: 100} })
+	edit(&s, "a", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: start.Unix(), Over: 100} })
 	for after, want := range map[time.Duration]string{50 * time.Second: "a a", 100 * time.Second: "b b c c"} {
 		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		p.Now = start.Add(after)
@@ -90,9 +90,9 @@ func TestNodeDrainByLeader(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	before := used()
-	edit(s, "a", "", func(c *clustermesh.Content) { c.Drains = []clustermesh.NodeDrain{{Node: "n1"}} })
+	edit(&s, "a", "", func(c *clustermesh.Content) { c.Drains = []clustermesh.NodeDrain{{Node: "n1"}} })
 	drained := used()
-	edit(s, "a", "", func(c *clustermesh.Content) { c.Drains = nil })
+	edit(&s, "a", "", func(c *clustermesh.Content) { c.Drains = nil })
 	if after := used(); drained == before || after != before {
 		t.Errorf("before %s, drained %s, after %s", before, drained, after)
 	}

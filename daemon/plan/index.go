@@ -88,7 +88,7 @@ const (
 // update replaces the indexed records by those of a state, and returns the services whose endpoints
 // it touched.
 func (x *index) update(in indexInputs) map[clustermesh.ServiceName]touch {
-	next := make(map[clustermesh.Origin]*source, len(in.State.Records))
+	next := make(map[clustermesh.Origin]*source, in.State.Records.Len())
 	gone := map[*source]bool{}
 	touched := map[clustermesh.ServiceName]touch{}
 	added := map[clustermesh.ServiceName][]row{}
@@ -105,7 +105,7 @@ func (x *index) update(in indexInputs) map[clustermesh.ServiceName]touch {
 			added[name] = append(added[name], rows...)
 		}
 	}
-	for o := range in.State.Records {
+	for o := range in.State.Records.All() {
 		old := x.sources[o]
 		next[o] = x.sourceOf(in, o, old)
 		if next[o] != old {
@@ -172,7 +172,7 @@ func (x *index) gone() (out []netip.Addr) {
 // sourceOf makes a source from a record. It returns the old one if nothing in it changed. Records
 // are immutable, so a list of endpoints at the same address in memory is the same list.
 func (x *index) sourceOf(in indexInputs, o clustermesh.Origin, old *source) *source {
-	endpoints, dead, facts := in.State.Records[o].Content.Endpoints, in.dead[o], in.factsOf(o)
+	endpoints, dead, facts := in.State.Records.Get(o).Content.Endpoints, in.dead[o], in.factsOf(o)
 	same := old != nil && datapath.SameList(old.endpoints, endpoints)
 	if same && old.others == nil && x.placed == in.mesh && old.dead == dead && old.facts == facts {
 		return old
@@ -200,14 +200,14 @@ func deadNodes(s clustermesh.State) map[clustermesh.Origin]bool {
 }
 
 func (in indexInputs) factsOf(o clustermesh.Origin) facts {
-	f := facts{contact: in.State.Contacts[o], drains: drainsOf(in.State, o)}
+	f := facts{contact: in.State.Contacts.Get(o), drains: drainsOf(in.State, o)}
 	if len(in.Faults) > 0 {
 		f.tunnel = in.Faults[cmp.Or(in.mesh.Hop(o), o)]
 	}
 	if o == in.Self.Origin() || o.Node == "" {
 		f.contact = clustermesh.Alive
 	}
-	if n := in.State.Records[o].Content.Node; n != nil {
+	if n := in.State.Records.Get(o).Content.Node; n != nil {
 		f.locality = n.Locality
 		if in.Config.Mesh && o.Cluster != in.Self.Cluster {
 			f.inside = n.Inside

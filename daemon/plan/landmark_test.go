@@ -12,7 +12,7 @@ import (
 )
 
 // live gives a node one more address.
-func live(s clustermesh.State, cluster, node, addr string) {
+func live(s *clustermesh.State, cluster, node, addr string) {
 	edit(s, cluster, node, func(c *clustermesh.Content) {
 		c.Node.Addresses = append(slices.Clone(c.Node.Addresses), netip.MustParseAddr(addr))
 	})
@@ -39,7 +39,7 @@ func TestLandmarkOfTheCluster(t *testing.T) {
 	for _, tc := range []struct{ cluster, pods, addr string }{{"a", "10.1.1.0/24", "10.1.1.200"}, {"b", "10.2.1.0/24", "10.2.1.200"}} {
 		s := clusterset()
 		before := on(s, plan.Config{Mesh: true})
-		live(s, tc.cluster, "n2", tc.addr)
+		live(&s, tc.cluster, "n2", tc.addr)
 		r := on(s, plan.Config{Mesh: true})
 		if !slices.Equal(routed(r), routed(before)) || !slices.Equal(r.Desired.Sources.Prefixes, before.Desired.Sources.Prefixes) {
 			t.Errorf("%s: routed %v and sources %v, were %v and %v", tc.addr, routed(r), r.Desired.Sources.Prefixes, routed(before), before.Desired.Sources.Prefixes)
@@ -57,7 +57,7 @@ func TestLandmarkIsLate(t *testing.T) {
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	s := clusterset()
 	p.plan(s)
-	live(s, "c", "n1", "10.2.1.200")
+	live(&s, "c", "n1", "10.2.1.200")
 	if got, _ := entered(p.plan(s), "10.2.1.0/24"); got != "b/n1" {
 		t.Errorf("it is %q's, who had it", got)
 	}
@@ -69,7 +69,7 @@ func TestLandmarkIsLate(t *testing.T) {
 // TestNestedIsTold: a prefix inside another node's of its cluster gets its packets, and a warning names both.
 func TestNestedIsTold(t *testing.T) {
 	s := clusterset()
-	pods(s, "b", "n2", "10.2.2.0/24", "10.2.1.77/32", "10.2.1.78/32")
+	pods(&s, "b", "n2", "10.2.2.0/24", "10.2.1.77/32", "10.2.1.78/32")
 	r := planFor(s)
 	if told := warnings(r); len(r.Problems) != 1 || len(told) != 1 || !told[0].Warning ||
 		!strings.HasPrefix(told[0].String(), "node b/n2: prefixes: 10.2.1.77/32 lies inside 10.2.1.0/24 of node b/n1, and gets the packets to addresses there (and 1 more") {

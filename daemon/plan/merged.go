@@ -49,11 +49,11 @@ type exported struct {
 // update merges again if any cluster's exports, or what is said of them, or this cluster's
 // allocations have changed. It reports whether it did.
 func (m *merged) update(s clustermesh.State, own clustermesh.ClusterName, c Config) bool {
-	given := s.Records[clustermesh.Origin{Cluster: own}].Content.Allocations
+	given := s.Records.Get(clustermesh.Origin{Cluster: own}).Content.Allocations
 	now := map[clustermesh.ClusterName]said{}
 	same := m.said != nil && datapath.SameList(given, m.given)
 	for _, cluster := range s.Clusters() {
-		r := s.Records[clustermesh.Origin{Cluster: cluster}]
+		r := s.Records.Get(clustermesh.Origin{Cluster: cluster})
 		x, before := said{r.Content.Exports, r.Content.Late, r.Late, s.Joined[cluster], s.Quotas[cluster]}, m.said[cluster]
 		now[cluster] = x
 		same = same && x.joined == before.joined && x.quota == before.quota && datapath.SameList(x.exports, before.exports) && datapath.SameList(x.late, before.late) && datapath.SameList(x.seen, before.seen)

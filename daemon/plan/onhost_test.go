@@ -23,9 +23,9 @@ func onHost(c *clustermesh.Content) {
 func TestPlanPodsOnTheHost(t *testing.T) {
 	s := clusterset()
 	for _, n := range []string{"n1", "n2"} {
-		edit(s, "a", n, unready)
-		edit(s, "c", n, unready)
-		edit(s, "b", n, onHost)
+		edit(&s, "a", n, unready)
+		edit(&s, "c", n, unready)
+		edit(&s, "b", n, onHost)
 	}
 	if got := backends(planFor(s)); got != "10.2.1.1:8080 10.2.2.1:8080" {
 		t.Errorf("backends %s", got)
@@ -53,12 +53,12 @@ func TestPlanPodsOnTheHost(t *testing.T) {
 	if got := backends(without); got != "172.31.2.1:8080 172.31.2.2:8080" {
 		t.Errorf("without a mesh: backends %s", got)
 	}
-	edit(s, "a", "n2", func(c *clustermesh.Content) { onHost(c); c.Endpoints[0].Ready = true })
+	edit(&s, "a", "n2", func(c *clustermesh.Content) { onHost(c); c.Endpoints[0].Ready = true })
 	if got := backends(planFor(s)); !strings.Contains(got, "172.31.1.2:8080") {
 		t.Errorf("in the own cluster: backends %s", got)
 	}
 	// An IPv6 pod is not at an IPv4 address.
-	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.MustParseAddr("2001:db8::1") })
+	edit(&s, "b", "n1", func(c *clustermesh.Content) { c.Endpoints[0].Addr = netip.MustParseAddr("2001:db8::1") })
 	if got := backends(planFor(s)); strings.Contains(got, "10.2.1.1:8080") {
 		t.Errorf("another family: backends %s", got)
 	}
@@ -67,11 +67,11 @@ func TestPlanPodsOnTheHost(t *testing.T) {
 // Where a dead machine's pods were reached is gone.
 func TestPlanGoneOnTheHost(t *testing.T) {
 	s := clusterset()
-	edit(s, "b", "n1", onHost)
+	edit(&s, "b", "n1", onHost)
 	dead := clustermesh.Origin{Cluster: "b", Node: "n1"}
-	s.Contacts[dead] = clustermesh.Silent
+	s.Contacts = s.Contacts.With(dead, clustermesh.Silent)
 	for _, witness := range []string{"a", "b", "c"} {
-		edit(s, witness, "n2", func(c *clustermesh.Content) { c.Silent = []clustermesh.Silence{{Origin: dead, Epoch: 1}} })
+		edit(&s, witness, "n2", func(c *clustermesh.Content) { c.Silent = []clustermesh.Silence{{Origin: dead, Epoch: 1}} })
 	}
 	if got := planFor(s).Desired.Gone; !slices.Contains(got, netip.MustParseAddr("10.2.1.1")) {
 		t.Errorf("gone %v", got)
@@ -86,7 +86,7 @@ func TestPlanListeners(t *testing.T) {
 		t.Errorf("listeners %v", got)
 	}
 	next := clusterset()
-	edit(next, "a", "n1", func(c *clustermesh.Content) {
+	edit(&next, "a", "n1", func(c *clustermesh.Content) {
 		onHost(c)
 		c.Endpoints[0].Ports = append(slices.Clone(c.Endpoints[0].Ports), clustermesh.EndpointPort{Name: "dns", Proto: l4.UDP, Port: 53},
 			clustermesh.EndpointPort{Name: "sctp", Proto: l4.SCTP, Port: 9})

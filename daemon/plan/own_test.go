@@ -21,7 +21,7 @@ func TestPlanOwn(t *testing.T) {
 		t.Errorf("with ranges: %v, want %v", got, want)
 	}
 	gone := clustermesh.Allocation{Service: clustermesh.ServiceName{Namespace: "default", Name: "gone"}, IP: netip.MustParseAddr("10.96.0.1")}
-	edit(s, "a", "", func(c *clustermesh.Content) {
+	edit(&s, "a", "", func(c *clustermesh.Content) {
 		c.Allocations = []clustermesh.Allocation{{Service: serve, IP: netip.MustParseAddr("10.96.0.9")}, gone}
 	})
 	p := newSeries(self, plan.Config{})

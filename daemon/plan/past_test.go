@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"testing"
 	"time"
@@ -21,7 +20,7 @@ func TestPlanLeavesPast(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := plan.Inputs{
 			Self: plan.Self{Cluster: "a", Node: "n1"}, Config: ramping, Now: time.Unix(1_000_000, 0),
-			State: clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}},
+			State: clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}},
 		}
 		in = nextInputs(rt, in, 0)
 		before, _ := plan.Plan(in, plan.Past{})
@@ -67,15 +66,14 @@ func nextInputs(rt *rapid.T, in plan.Inputs, step int) plan.Inputs {
 	in.Now = in.Now.Add(time.Duration(rapid.IntRange(-1, 4).Draw(rt, "half seconds")) * time.Second / 2)
 	in.Learning = rapid.IntRange(0, 3).Draw(rt, "learning") == 0
 	in.Host.Unknown = rapid.IntRange(0, 5).Draw(rt, "unknown host") == 0
-	in.State.Records, in.State.Contacts = maps.Clone(in.State.Records), maps.Clone(in.State.Contacts)
 	for range rapid.IntRange(0, 4).Draw(rt, "records") {
 		o := drawOrigin(rt)
 		content, _ := record.Usable(o, drawContent(rt, o, o.Cluster[0]))
 		if o.Node == "" && rapid.IntRange(0, 2).Draw(rt, "drain") == 0 {
 			content.Drain = &clustermesh.Drain{Since: in.Now.Unix(), Over: 5}
 		}
-		in.State.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(step)}, Content: content, KeyProven: rapid.Bool().Draw(rt, "proven")}
-		in.State.Contacts[o] = rapid.SampledFrom([]clustermesh.Contact{clustermesh.Silent, clustermesh.Alive}).Draw(rt, "contact")
+		in.State.Records = in.State.Records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(step)}, Content: content, KeyProven: rapid.Bool().Draw(rt, "proven")})
+		in.State.Contacts = in.State.Contacts.With(o, rapid.SampledFrom([]clustermesh.Contact{clustermesh.Silent, clustermesh.Alive}).Draw(rt, "contact"))
 	}
 	switch rapid.IntRange(0, 5).Draw(rt, "what else") {
 	case 0:

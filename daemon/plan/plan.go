@@ -82,7 +82,7 @@ func (p *planner) plan() Result {
 	p.moving = p.moving.touch(p.Now, touched)
 	p.shares.update(s, p.Self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
-	for _, rec := range s.Records {
+	for _, rec := range s.Records.All() {
 		r.Problems = append(r.Problems, rec.Problems...)
 	}
 	r.Imports = p.planImports(touched, fresh)
@@ -107,7 +107,7 @@ func (p *planner) plan() Result {
 // settle reads the node's location from its own record, and reports whether it changed.
 func (p *planner) settle() bool {
 	where := locality.Self{Cluster: p.Self.Cluster, Node: p.Self.Node}
-	if n := p.State.Records[p.Self.Origin()].Content.Node; n != nil {
+	if n := p.State.Records.Get(p.Self.Origin()).Content.Node; n != nil {
 		where.Locality = n.Locality
 	}
 	if p.stand != nil && p.stand.where == where && maps.Equal(p.stand.far, p.Far) {

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -28,23 +27,23 @@ var (
 // serve on each node, exported everywhere. Mutate before use.
 func clusterset() clustermesh.State {
 	s := clustermesh.State{
-		Records:  map[clustermesh.Origin]clustermesh.Record{},
-		Contacts: map[clustermesh.Origin]clustermesh.Contact{},
+		Records:  clustermesh.ByOrigin[clustermesh.Record]{},
+		Contacts: clustermesh.ByOrigin[clustermesh.Contact]{},
 	}
 	for c, cluster := range []clustermesh.ClusterName{"a", "b", "c"} {
-		s.Records[clustermesh.Origin{Cluster: cluster}] = clustermesh.Record{
+		s.Records = s.Records.With(clustermesh.Origin{Cluster: cluster}, clustermesh.Record{
 			Origin: clustermesh.Origin{Cluster: cluster},
 			Content: clustermesh.Content{
 				Exports: []clustermesh.Export{{Service: serve, Type: clustermesh.ClusterSetIP,
 					Ports: []clustermesh.ServicePort{http}, Created: int64(c)}},
 				Allocations: []clustermesh.Allocation{{Service: serve, IP: vip}},
 			},
-		}
+		})
 		for n := 1; n <= 2; n++ {
 			o := clustermesh.Origin{Cluster: cluster, Node: clustermesh.NodeName(fmt.Sprintf("n%d", n))}
 			inside := netip.AddrFrom4([4]byte{10, byte(c + 1), byte(n), 1})
-			s.Contacts[o] = clustermesh.Alive
-			s.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: clustermesh.Content{
+			s.Contacts = s.Contacts.With(o, clustermesh.Alive)
+			s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: clustermesh.Content{
 				Node: &clustermesh.Node{
 					Name: o.Node, Locality: clustermesh.Locality{Region: string(cluster), Zone: fmt.Sprint(cluster, n)},
 					Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 31, byte(c + 1), byte(n)})},
@@ -54,16 +53,16 @@ func clusterset() clustermesh.State {
 				Endpoints: []clustermesh.Endpoint{{Service: serve, Addr: netip.AddrFrom4([4]byte{10, byte(c + 1), byte(n), 10}),
 					Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}},
 					Node:  o.Node, Ready: true, Serving: true}},
-			}}
+			}})
 		}
 	}
 	return s
 }
 
 // edit replaces a record's content by what f makes of it.
-func edit(s clustermesh.State, cluster, node string, f func(*clustermesh.Content)) {
+func edit(s *clustermesh.State, cluster, node string, f func(*clustermesh.Content)) {
 	o := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
-	r := s.Records[o]
+	r := s.Records.Get(o)
 	r.Content.Endpoints = slices.Clone(r.Content.Endpoints)
 	r.Content.Exports = slices.Clone(r.Content.Exports)
 	if r.Content.Node != nil {
@@ -71,7 +70,7 @@ func edit(s clustermesh.State, cluster, node string, f func(*clustermesh.Content
 		r.Content.Node = &n
 	}
 	f(&r.Content)
-	s.Records[o] = r
+	s.Records = s.Records.With(o, r)
 }
 
 func unready(c *clustermesh.Content) { c.Endpoints[0].Ready, c.Endpoints[0].Serving = false, false }
@@ -93,32 +92,32 @@ func backends(r plan.Result) string {
 func TestPlanBackends(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		change func(clustermesh.State)
+		change func(*clustermesh.State)
 		want   string
 	}{
-		{"own node", func(clustermesh.State) {}, "10.1.1.10:8080"},
-		{"own cluster", func(s clustermesh.State) { edit(s, "a", "n1", unready) }, "10.1.2.10:8080"},
-		{"other clusters", func(s clustermesh.State) { edit(s, "a", "n1", unready); edit(s, "a", "n2", unready) },
+		{"own node", func(*clustermesh.State) {}, "10.1.1.10:8080"},
+		{"own cluster", func(s *clustermesh.State) { edit(s, "a", "n1", unready) }, "10.1.2.10:8080"},
+		{"other clusters", func(s *clustermesh.State) { edit(s, "a", "n1", unready); edit(s, "a", "n2", unready) },
 			"10.2.1.10:8080 10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
-		{"own cluster does not export", func(s clustermesh.State) {
+		{"own cluster does not export", func(s *clustermesh.State) {
 			edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
 		}, "10.2.1.10:8080 10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
-		{"a held cluster keeps its backends", func(s clustermesh.State) {
+		{"a held cluster keeps its backends", func(s *clustermesh.State) {
 			edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
 			for _, n := range []clustermesh.NodeName{"n1", "n2"} {
-				s.Contacts[clustermesh.Origin{Cluster: "b", Node: n}] = clustermesh.Held
-				s.Contacts[clustermesh.Origin{Cluster: "c", Node: n}] = clustermesh.Silent
+				s.Contacts = s.Contacts.With(clustermesh.Origin{Cluster: "b", Node: n}, clustermesh.Held)
+				s.Contacts = s.Contacts.With(clustermesh.Origin{Cluster: "c", Node: n}, clustermesh.Silent)
 			}
 		}, "10.2.1.10:8080 10.2.2.10:8080"},
-		{"a dead node is withdrawn", func(s clustermesh.State) {
+		{"a dead node is withdrawn", func(s *clustermesh.State) {
 			edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
 			b1 := clustermesh.Origin{Cluster: "b", Node: "n1"}
-			s.Contacts[b1] = clustermesh.Silent
+			s.Contacts = s.Contacts.With(b1, clustermesh.Silent)
 			claim := func(c *clustermesh.Content) { c.Silent = []clustermesh.Silence{{Origin: b1, Epoch: 1}} }
 			edit(s, "b", "n2", claim)
 			edit(s, "c", "n1", claim)
 		}, "10.2.2.10:8080 10.3.1.10:8080 10.3.2.10:8080"},
-		{"another port number is another port", func(s clustermesh.State) {
+		{"another port number is another port", func(s *clustermesh.State) {
 			edit(s, "a", "", func(c *clustermesh.Content) {
 				c.Exports[0].Ports = []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 8888}}
 			})
@@ -128,7 +127,7 @@ func TestPlanBackends(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := clusterset()
-			tc.change(s)
+			tc.change(&s)
 			if got := backends(planFor(s)); got != tc.want {
 				t.Errorf("backends\n got %s\nwant %s", got, tc.want)
 			}
@@ -138,9 +137,9 @@ func TestPlanBackends(t *testing.T) {
 
 func TestPlanEmptyFrontendStays(t *testing.T) {
 	s := clusterset()
-	for o, r := range s.Records {
+	for o, r := range s.Records.All() {
 		if o.Node != "" {
-			edit(s, string(r.Origin.Cluster), string(o.Node), unready)
+			edit(&s, string(r.Origin.Cluster), string(o.Node), unready)
 		}
 	}
 	r := planFor(s)
@@ -157,7 +156,7 @@ func TestPlanEmptyFrontendStays(t *testing.T) {
 func TestPlanDark(t *testing.T) {
 	s := clusterset()
 	for _, n := range []string{"n1", "n2"} {
-		edit(s, "a", n, unready)
+		edit(&s, "a", n, unready)
 	}
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	node := func(cluster, name string) clustermesh.Origin {
@@ -197,7 +196,7 @@ func TestPlanDark(t *testing.T) {
 func TestPlanImpaired(t *testing.T) {
 	s := clusterset()
 	for _, n := range []string{"n1", "n2"} {
-		edit(s, "a", n, unready)
+		edit(&s, "a", n, unready)
 	}
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 	for _, c := range []struct {
@@ -260,7 +259,7 @@ func TestPlanMesh(t *testing.T) {
 
 func TestPlanSources(t *testing.T) {
 	s := clusterset()
-	edit(s, "a", "n1", func(c *clustermesh.Content) {
+	edit(&s, "a", "n1", func(c *clustermesh.Content) {
 		c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("fd00:1::7/64"), netip.MustParsePrefix("10.1.1.9/24")}
 	})
 	want := datapath.Sources{
@@ -271,7 +270,7 @@ func TestPlanSources(t *testing.T) {
 	if got := once(s, self, config).Desired.Sources; !reflect.DeepEqual(got, want) {
 		t.Errorf("sources %+v, want %+v", got, want)
 	}
-	edit(s, "a", "n1", func(c *clustermesh.Content) { c.Node.Inside = clustermesh.TunnelAddr(self.Origin(), false) })
+	edit(&s, "a", "n1", func(c *clustermesh.Content) { c.Node.Inside = clustermesh.TunnelAddr(self.Origin(), false) })
 	if got := once(s, self, config).Desired.Sources; !got.OnDevice {
 		t.Errorf("the address that nobody else bears: sources %+v", got)
 	}
@@ -285,8 +284,8 @@ func TestPlanSources(t *testing.T) {
 
 func TestPlanOverlappingPrefixes(t *testing.T) {
 	s := clusterset()
-	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")} })
-	edit(s, "c", "n2", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.2.2.128/25")} })
+	edit(&s, "b", "n1", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")} })
+	edit(&s, "c", "n2", func(c *clustermesh.Content) { c.Node.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.2.2.128/25")} })
 	r := planFor(s)
 	for _, p := range r.Desired.Peers {
 		if p.Name == "b/n1" || p.Name == "b/n2" || p.Name == "c/n2" {
@@ -309,7 +308,7 @@ func TestPlanOverlappingPrefixes(t *testing.T) {
 func TestPlanNestedPrefixes(t *testing.T) {
 	s := clusterset()
 	claim := func(cluster, node string, prefixes ...string) {
-		edit(s, cluster, node, func(c *clustermesh.Content) {
+		edit(&s, cluster, node, func(c *clustermesh.Content) {
 			c.Node.Prefixes = nil
 			for _, p := range prefixes {
 				c.Node.Prefixes = append(c.Node.Prefixes, netip.MustParsePrefix(p))
@@ -373,8 +372,8 @@ func TestHeldPrefix(t *testing.T) {
 	contested := netip.MustParsePrefix("10.2.1.0/24")
 	for _, thief := range []clustermesh.Origin{origin("b", "n2"), origin("c", "n1")} {
 		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
-		owner := func(s clustermesh.State) (out string) {
-			for _, p := range p.plan(s).Desired.Peers {
+		owner := func(s *clustermesh.State) (out string) {
+			for _, p := range p.plan(*s).Desired.Peers {
 				if slices.Contains(p.AllowedIPs, contested) {
 					out += p.Name
 				}
@@ -382,21 +381,19 @@ func TestHeldPrefix(t *testing.T) {
 			return out
 		}
 		s := clusterset()
-		if got := owner(s); got != "b/n1" {
+		if got := owner(&s); got != "b/n1" {
 			t.Fatalf("before: %q", got)
 		}
-		s.Records = maps.Clone(s.Records)
-		edit(s, string(thief.Cluster), string(thief.Node), func(c *clustermesh.Content) { c.Node.Prefixes = append(c.Node.Prefixes, contested) })
-		if got := owner(s); got != "b/n1" {
+		edit(&s, string(thief.Cluster), string(thief.Node), func(c *clustermesh.Content) { c.Node.Prefixes = append(c.Node.Prefixes, contested) })
+		if got := owner(&s); got != "b/n1" {
 			t.Errorf("claimed by %s: it is %q's", thief, got)
 		}
-		s.Records, s.Contacts = maps.Clone(s.Records), maps.Clone(s.Contacts)
-		kill("b", "n1")(s)
+		kill("b", "n1")(&s)
 		want := "b/n1"
 		if thief.Cluster == "b" {
 			want = "b/n2"
 		}
-		if got := owner(s); got != want {
+		if got := owner(&s); got != want {
 			t.Errorf("claimed by %s, and its owner is dead: it is %q's, want %q", thief, got, want)
 		}
 	}
@@ -405,7 +402,7 @@ func TestHeldPrefix(t *testing.T) {
 func TestPlanFamilies(t *testing.T) {
 	s := clusterset()
 	v6 := netip.MustParsePrefix("fd00:5::/112")
-	edit(s, "a", "", func(c *clustermesh.Content) {
+	edit(&s, "a", "", func(c *clustermesh.Content) {
 		c.Allocations = append(c.Allocations, clustermesh.Allocation{Service: serve, IP: netip.MustParseAddr("fd00:5::9")})
 	})
 	r := once(s, plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr, v6}})
@@ -437,7 +434,7 @@ func large() clustermesh.State {
 		cluster.Allocations = append(cluster.Allocations, clustermesh.Allocation{Service: name,
 			IP: netip.AddrFrom4([4]byte{241, 9, byte(i >> 8), byte(i)})})
 	}
-	edit(s, "a", "", func(c *clustermesh.Content) { *c = cluster })
+	edit(&s, "a", "", func(c *clustermesh.Content) { *c = cluster })
 	for n := range 1000 {
 		o := clustermesh.Origin{Cluster: "a", Node: clustermesh.NodeName(fmt.Sprintf("n%d", n))}
 		c := clustermesh.Content{Node: &clustermesh.Node{Name: o.Node, Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(n >> 8), byte(n), 0}), 24)}}}
@@ -446,7 +443,8 @@ func large() clustermesh.State {
 				Addr:  netip.AddrFrom4([4]byte{100, byte(n >> 8), byte(n), byte(e)}),
 				Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Node: o.Node})
 		}
-		s.Records[o], s.Contacts[o] = clustermesh.Record{Origin: o, Content: c}, clustermesh.Alive
+		s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Content: c})
+		s.Contacts = s.Contacts.With(o, clustermesh.Alive)
 	}
 	return s
 }
@@ -468,8 +466,7 @@ func BenchmarkOneChange(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
-		s.Records = maps.Clone(s.Records)
-		edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[77].Ready = !c.Endpoints[77].Ready })
+		edit(&s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[77].Ready = !c.Endpoints[77].Ready })
 		b.StartTimer()
 		p.plan(s)
 	}

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -111,7 +110,7 @@ func TestPlannerForgetsNothing(t *testing.T) {
 			c.CIDRs = []netip.Prefix{cidr}
 		}
 		p := newSeries(self, c)
-		s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+		s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 		draw := func(o clustermesh.Origin, version int) clustermesh.Record {
 			c := drawContent(rt, o, o.Cluster[0])
 			if c.Node != nil {
@@ -126,31 +125,32 @@ func TestPlannerForgetsNothing(t *testing.T) {
 		for _, cluster := range []clustermesh.ClusterName{"a", "b", "c"} {
 			for _, node := range []clustermesh.NodeName{"", "n1", "n2"} {
 				o := clustermesh.Origin{Cluster: cluster, Node: node}
-				s.Records[o], s.Contacts[o] = draw(o, 0), clustermesh.Alive
+				s.Records = s.Records.With(o, draw(o, 0))
+				s.Contacts = s.Contacts.With(o, clustermesh.Alive)
 			}
 		}
-		s.Contacts[mortal] = clustermesh.Silent
+		s.Contacts = s.Contacts.With(mortal, clustermesh.Silent)
 		var last plan.Result
 		var was string
 		for step := range rapid.IntRange(1, 20).Draw(rt, "steps") {
-			s = clustermesh.State{Records: maps.Clone(s.Records), Contacts: maps.Clone(s.Contacts)}
+			s = clustermesh.State{Records: s.Records, Contacts: s.Contacts}
 			o := drawOrigin(rt)
 			switch rapid.IntRange(0, 7).Draw(rt, "what") {
 			case 0:
-				delete(s.Records, o)
+				s.Records = s.Records.Without(o)
 			case 1, 2:
-				s.Contacts[o] = rapid.SampledFrom([]clustermesh.Contact{clustermesh.Held, clustermesh.Silent, clustermesh.Quiet, clustermesh.Alive}).Draw(rt, "contact")
+				s.Contacts = s.Contacts.With(o, rapid.SampledFrom([]clustermesh.Contact{clustermesh.Held, clustermesh.Silent, clustermesh.Quiet, clustermesh.Alive}).Draw(rt, "contact"))
 			case 3: // the same but for the addresses
-				r := s.Records[o]
+				r := s.Records.Get(o)
 				r.Content.Allocations = draw(o, step).Content.Allocations
-				s.Records[o] = r
+				s.Records = s.Records.With(o, r)
 			case 4: // the same again, in other memory
-				r := s.Records[o]
+				r := s.Records.Get(o)
 				r.Content.Endpoints = append([]clustermesh.Endpoint(nil), r.Content.Endpoints...)
 				r.Content.Exports = append([]clustermesh.Export(nil), r.Content.Exports...)
-				s.Records[o] = r
+				s.Records = s.Records.With(o, r)
 			default:
-				s.Records[o] = draw(o, step)
+				s.Records = s.Records.With(o, draw(o, step))
 			}
 			next := p.plan(s)
 			if step > 0 && seenOf(last) != was {
@@ -167,15 +167,14 @@ func TestPlannerForgetsNothing(t *testing.T) {
 // TestPlannerKeepsWhatHasNotChanged: an import is the same value as before unless something of it changed.
 func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
 	s := clusterset()
-	edit(s, "a", "", func(c *clustermesh.Content) {
+	edit(&s, "a", "", func(c *clustermesh.Content) {
 		e := c.Exports[0]
 		e.Service.Name = "other"
 		c.Exports = append(c.Exports, e)
 	})
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
 	first := p.plan(s)
-	s.Records = maps.Clone(s.Records)
-	edit(s, "a", "n1", unready)
+	edit(&s, "a", "n1", unready)
 	second := p.plan(s)
 	if first.Imports[0] != second.Imports[0] || first.Imports[0].Service.Name != "other" {
 		t.Error("an import whose endpoints are as they were was planned again")
@@ -183,8 +182,7 @@ func TestPlannerKeepsWhatHasNotChanged(t *testing.T) {
 	if first.Imports[1].Version() == second.Imports[1].Version() {
 		t.Error("an import with a pod that is not ready any more has the version that it had")
 	}
-	s.Records = maps.Clone(s.Records)
-	edit(s, "a", "n1", func(*clustermesh.Content) {})
+	edit(&s, "a", "n1", func(*clustermesh.Content) {})
 	if third := p.plan(s); third.Imports[1].Version() != second.Imports[1].Version() {
 		t.Error("a new record that says the same is a new version")
 	}
@@ -195,8 +193,7 @@ func TestPlannerKeepsTunnels(t *testing.T) {
 	s := clusterset()
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{Mesh: true})
 	next := func(change func(*clustermesh.Content)) datapath.Desired {
-		s.Records = maps.Clone(s.Records)
-		edit(s, "b", "n1", func(c *clustermesh.Content) {
+		edit(&s, "b", "n1", func(c *clustermesh.Content) {
 			node := *c.Node // each record is decoded into memory of its own
 			c.Node = &node
 			change(c)
@@ -219,21 +216,20 @@ func TestPlannerKeepsTunnels(t *testing.T) {
 // TestPlannerSeesDeath: of what is known of a machine, only its death changes here.
 func TestPlannerSeesDeath(t *testing.T) {
 	s := clusterset()
-	edit(s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
-	s.Contacts[mortal] = clustermesh.Silent
+	edit(&s, "a", "", func(c *clustermesh.Content) { c.Exports = nil })
+	s.Contacts = s.Contacts.With(mortal, clustermesh.Silent)
 	for _, other := range [][2]string{{"b", "n2"}, {"c", "n1"}, {"c", "n2"}} {
-		edit(s, other[0], other[1], unready)
+		edit(&s, other[0], other[1], unready)
 	}
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{})
 	if got := backends(p.plan(s)); got != "10.2.1.10:8080" {
 		t.Fatalf("backends %s, want the one that is silent, since no other is ready", got)
 	}
-	s.Records = maps.Clone(s.Records)
 	for _, witness := range [][2]string{{"b", "n2"}, {"c", "n1"}} {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(witness[0]), Node: clustermesh.NodeName(witness[1])}
-		r := s.Records[o]
+		r := s.Records.Get(o)
 		r.Content.Silent = []clustermesh.Silence{{Origin: mortal, Epoch: 1}}
-		s.Records[o] = r
+		s.Records = s.Records.With(o, r)
 	}
 	r := p.plan(s)
 	if got := backends(r); got != "" {
@@ -251,9 +247,8 @@ func TestPlannerLetsGo(t *testing.T) {
 	s := clusterset()
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}})
 	p.plan(s)
-	old := weak.Make(&s.Records[clustermesh.Origin{Cluster: "b", Node: "n1"}].Content.Endpoints[0])
-	s.Records = maps.Clone(s.Records)
-	edit(s, "b", "n1", func(*clustermesh.Content) {})
+	old := weak.Make(&s.Records.Get(clustermesh.Origin{Cluster: "b", Node: "n1"}).Content.Endpoints[0])
+	edit(&s, "b", "n1", func(*clustermesh.Content) {})
 	r := p.plan(s)
 	runtime.GC()
 	if old.Value() != nil {

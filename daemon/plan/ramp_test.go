@@ -29,11 +29,11 @@ func TestRampBegins(t *testing.T) {
 			t.Errorf("after %s: %s, next plan in %s; want %s, %s", after, got, r.Next, want, next)
 		}
 	}
-	edit(s, "a", "n1", unready)
-	edit(s, "a", "n2", unready)
+	edit(&s, "a", "n1", unready)
+	edit(&s, "a", "n2", unready)
 	at(0, "b=50% c=50%", 0)
-	edit(s, "a", "n1", ready)
-	edit(s, "a", "n2", ready)
+	edit(&s, "a", "n1", ready)
+	edit(&s, "a", "n2", ready)
 	at(time.Hour, "b=50% c=50%", time.Second)
 	at(time.Hour+time.Second, "a=10% b=45% c=45%", time.Second)
 	at(time.Hour+5*time.Second, "a=50% b=25% c=25%", time.Second)
@@ -44,22 +44,22 @@ func TestRampBegins(t *testing.T) {
 // a drain as often as it says.
 func TestRampKeepsTime(t *testing.T) {
 	const late = 5 * time.Millisecond
-	for what, change := range map[string]func(clustermesh.State){
-		"a ramp": func(s clustermesh.State) {
+	for what, change := range map[string]func(*clustermesh.State){
+		"a ramp": func(s *clustermesh.State) {
 			edit(s, "a", "n1", ready)
 			edit(s, "a", "n2", ready)
 		},
-		"a drain": func(s clustermesh.State) {
+		"a drain": func(s *clustermesh.State) {
 			edit(s, "b", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: 1_000_000, Over: 10} })
 		},
 	} {
 		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		s, now := clusterset(), time.Unix(1_000_000, 300e6)
-		edit(s, "a", "n1", unready)
-		edit(s, "a", "n2", unready)
+		edit(&s, "a", "n1", unready)
+		edit(&s, "a", "n2", unready)
 		p.Now = now
 		p.plan(s)
-		change(s)
+		change(&s)
 		turns := 0
 		for next := time.Duration(0); turns == 0 || next > 0; turns++ {
 			p.Now = now
@@ -80,7 +80,7 @@ func TestNoRampForWords(t *testing.T) {
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 	s, now := clusterset(), time.Unix(1_000_000, 0)
 	for _, tiers := range [][]string{nil, {"cluster", "clusterset"}, nil, {"clusterset"}, {"region", "clusterset"}} {
-		edit(s, "a", "", func(c *clustermesh.Content) { c.Exports[0].Routing = &clustermesh.Routing{Tiers: tiers} })
+		edit(&s, "a", "", func(c *clustermesh.Content) { c.Exports[0].Routing = &clustermesh.Routing{Tiers: tiers} })
 		want := "a=100%"
 		if len(tiers) == 1 {
 			want = "a=33% b=33% c=33%"
@@ -99,8 +99,8 @@ func TestRampNeedsToKnow(t *testing.T) {
 	for _, learning := range []bool{true, false} {
 		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		whole, part := clusterset(), clusterset()
-		edit(part, "a", "n1", func(c *clustermesh.Content) { c.Endpoints = nil })
-		edit(part, "a", "n2", func(c *clustermesh.Content) { c.Endpoints = nil })
+		edit(&part, "a", "n1", func(c *clustermesh.Content) { c.Endpoints = nil })
+		edit(&part, "a", "n2", func(c *clustermesh.Content) { c.Endpoints = nil })
 		p.Now = time.Unix(1_000_000, 0)
 		p.Learning = learning
 		p.plan(part)
@@ -131,7 +131,7 @@ func TestDrainPace(t *testing.T) {
 	} {
 		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		s := clusterset()
-		edit(s, "a", "", func(c *clustermesh.Content) {
+		edit(&s, "a", "", func(c *clustermesh.Content) {
 			c.Drain = &clustermesh.Drain{Since: start.Add(tc.since).Unix(), Over: int64(tc.over / time.Second)}
 		})
 		now, turns := start, 0
@@ -159,7 +159,7 @@ func TestClockSetBack(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 	s := clusterset()
-	edit(s, "a", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: start.Unix(), Over: 3600} })
+	edit(&s, "a", "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{Since: start.Unix(), Over: 3600} })
 	p.Now = start
 	p.plan(s)
 	p.Now = start.Add(-24 * time.Hour)
@@ -186,7 +186,7 @@ func TestFlapWrites(t *testing.T) {
 		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, ramping)
 		s, start := clusterset(), time.Unix(1_000_000, 0)
 		both := tc.lag > 0
-		edit(s, "a", "n2", unready)
+		edit(&s, "a", "n2", unready)
 		writes := 0
 		var last []datapath.Frontend
 		for at := time.Duration(0); at < time.Minute; at += 100 * time.Millisecond {
@@ -194,13 +194,13 @@ func TestFlapWrites(t *testing.T) {
 			if at%tc.period < tc.period/2 {
 				change = unready
 			}
-			edit(s, "a", "n1", change)
+			edit(&s, "a", "n1", change)
 			if later := at - tc.lag; both && later >= 0 {
 				change = ready
 				if later%tc.period < tc.period/2 {
 					change = unready
 				}
-				edit(s, "a", "n2", change)
+				edit(&s, "a", "n2", change)
 			}
 			p.Now = start.Add(at)
 			if r := p.plan(s); !reflect.DeepEqual(last, r.Desired.Frontends) {

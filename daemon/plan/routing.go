@@ -69,10 +69,10 @@ type drains struct {
 }
 
 func drainsOf(s clustermesh.State, o clustermesh.Origin) (d drains) {
-	if n := s.Records[o].Content.Node; n != nil && n.Drain != nil {
+	if n := s.Records.Get(o).Content.Node; n != nil && n.Drain != nil {
 		d.node, d.ofNode = *n.Drain, true
 	}
-	cluster := s.Records[clustermesh.Origin{Cluster: o.Cluster}].Content
+	cluster := s.Records.Get(clustermesh.Origin{Cluster: o.Cluster}).Content
 	if cluster.Drain != nil {
 		d.cluster, d.ofCluster = *cluster.Drain, true
 	}

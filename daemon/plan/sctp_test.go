@@ -14,7 +14,7 @@ func TestPlanRefusesSCTP(t *testing.T) {
 	s := clusterset()
 	signal := clustermesh.ServicePort{Name: "signal", Proto: l4.SCTP, Port: 2905}
 	for _, c := range []string{"a", "b", "c"} {
-		edit(s, c, "", func(c *clustermesh.Content) { c.Exports[0].Ports = []clustermesh.ServicePort{http, signal} })
+		edit(&s, c, "", func(c *clustermesh.Content) { c.Exports[0].Ports = []clustermesh.ServicePort{http, signal} })
 	}
 	r := planFor(s)
 	if len(r.Desired.Frontends) != 1 || r.Desired.Frontends[0].Addr != l4.New(vip, http.Port, l4.TCP) || len(r.Desired.Frontends[0].Backends) == 0 {

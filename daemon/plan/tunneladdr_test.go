@@ -33,20 +33,20 @@ func sameHash(t *testing.T) (b, c clustermesh.Origin, p netip.Prefix) {
 // whichever name is lower; in a first plan neither gets it. Both are told, and both have their other prefixes.
 func TestTunnelAddrTaken(t *testing.T) {
 	b, c, addr := sameHash(t)
-	join := func(s clustermesh.State, o clustermesh.Origin) {
-		n := s.Records[origin(string(o.Cluster), "n1")]
-		delete(s.Records, n.Origin)
+	join := func(s *clustermesh.State, o clustermesh.Origin) {
+		n := s.Records.Get(origin(string(o.Cluster), "n1"))
+		s.Records = s.Records.Without(n.Origin)
 		node := *n.Content.Node
 		node.Name, node.Prefixes, node.Inside = o.Node, append(slices.Clone(node.Prefixes), addr), addr.Addr()
 		n.Origin, n.Content = o, clustermesh.Content{Node: &node}
-		s.Records[o] = n
+		s.Records = s.Records.With(o, n)
 	}
 	for _, order := range [][2]clustermesh.Origin{{b, c}, {c, b}} {
 		p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true})
 		s := clusterset()
-		join(s, order[0])
+		join(&s, order[0])
 		p.plan(s)
-		join(s, order[1])
+		join(&s, order[1])
 		r := p.plan(s)
 		if got, _ := entered(r, addr.String()); got != order[0].String() {
 			t.Errorf("after %s came %s: %s is %q's", order[0], order[1], addr, got)

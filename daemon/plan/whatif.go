@@ -53,7 +53,6 @@ const maxScale = 10_000
 
 // Apply returns the state after the change. The state itself stays as it is.
 func (c Change) Apply(s clustermesh.State) (clustermesh.State, error) {
-	s.Records = maps.Clone(s.Records)
 	return c.apply(s)
 }
 
@@ -62,7 +61,7 @@ func known(s clustermesh.State, cluster, node string) error {
 	if !slices.Contains(s.Clusters(), clustermesh.ClusterName(cluster)) {
 		return problem.Refuse("strait members lists them", "no cluster is called %q", cluster)
 	}
-	if _, is := s.Records[clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}]; node != "" && !is {
+	if _, is := s.Records.Lookup(clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}); node != "" && !is {
 		return problem.Refuse("strait nodes lists them", "cluster %s has no node %q", cluster, node)
 	}
 	return nil
@@ -74,7 +73,7 @@ func onNodes(cluster, node string, change func(*clustermesh.Endpoint)) func(clus
 		if err := known(s, cluster, node); err != nil {
 			return s, err
 		}
-		for o, r := range s.Records {
+		for o, r := range s.Records.All() {
 			if string(o.Cluster) != cluster {
 				continue
 			}
@@ -85,7 +84,7 @@ func onNodes(cluster, node string, change func(*clustermesh.Endpoint)) func(clus
 				}
 			}
 			r.Content.Endpoints = es
-			s.Records[o] = r
+			s.Records = s.Records.With(o, r)
 		}
 		return s, nil
 	}
@@ -99,7 +98,7 @@ func drain(s clustermesh.State, cluster, node string) (clustermesh.State, error)
 		return s, err
 	}
 	o := clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(node)}
-	r := s.Records[o]
+	r := s.Records.Get(o)
 	r.Origin = o
 	switch {
 	case node == "":
@@ -108,7 +107,7 @@ func drain(s clustermesh.State, cluster, node string) (clustermesh.State, error)
 		n := *r.Content.Node
 		n.Drain, r.Content.Node = &clustermesh.Drain{}, &n
 	}
-	s.Records[o] = r
+	s.Records = s.Records.With(o, r)
 	return s, nil
 }
 
@@ -123,7 +122,7 @@ func scale(s clustermesh.State, cluster string, n int) (clustermesh.State, error
 		if string(o.Cluster) != cluster {
 			continue
 		}
-		r := s.Records[o]
+		r := s.Records.Get(o)
 		var kept []clustermesh.Endpoint
 		for _, e := range r.Content.Endpoints {
 			if has[e.Service]++; has[e.Service] <= n {
@@ -133,20 +132,20 @@ func scale(s clustermesh.State, cluster string, n int) (clustermesh.State, error
 			}
 		}
 		r.Content.Endpoints = kept
-		s.Records[o] = r
+		s.Records = s.Records.With(o, r)
 	}
 	next := uint32(0)
 	for _, service := range slices.SortedFunc(maps.Keys(last), clustermesh.ServiceName.Compare) {
 		at := last[service]
 		for i := has[service]; i < n; i++ {
 			next++
-			r, e := s.Records[at.origin], at.endpoint
+			r, e := s.Records.Get(at.origin), at.endpoint
 			e.Addr, e.Pod = invented(next), fmt.Sprintf("new-%d", i+1-has[service])
 			r.Content.Endpoints = append(r.Content.Endpoints, e)
-			s.Records[at.origin] = r
+			s.Records = s.Records.With(at.origin, r)
 		}
 	}
-	for o, r := range s.Records {
+	for o, r := range s.Records.All() {
 		if string(o.Cluster) == cluster {
 			slices.SortStableFunc(r.Content.Endpoints, func(a, b clustermesh.Endpoint) int { return a.Service.Compare(b.Service) })
 		}

@@ -53,7 +53,6 @@ func TestWhatIf(t *testing.T) {
 		"cluster  a  down": "b=50% c=50%",
 	} {
 		s := clusterset()
-		before := maps.Clone(s.Records)
 		c, err := plan.ParseChange(change)
 		var then clustermesh.State
 		if err == nil {
@@ -68,7 +67,7 @@ func TestWhatIf(t *testing.T) {
 		if got := where(once(then, plan.Self{Cluster: "a", Node: "n1"}, config)); got != want {
 			t.Errorf("%q: %s, want %s", change, got, want)
 		}
-		if !reflect.DeepEqual(before, s.Records) || !reflect.DeepEqual(s, clusterset()) {
+		if !reflect.DeepEqual(s, clusterset()) {
 			t.Errorf("%q changed the state that it was asked of", change)
 		}
 	}
@@ -80,24 +79,24 @@ func TestWhatIfIsWhatHappens(t *testing.T) {
 	config := plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Locality: plan.Locality{Factor: 1.4}}
 	clusters, nodes := []string{"a", "b", "c"}, []string{"n1", "n2"}
 	// Each makes real what the words say.
-	changes := map[string]func(s clustermesh.State, cluster, node string){
-		"drain %s": func(s clustermesh.State, cluster, _ string) {
+	changes := map[string]func(s *clustermesh.State, cluster, node string){
+		"drain %s": func(s *clustermesh.State, cluster, _ string) {
 			edit(s, cluster, "", func(c *clustermesh.Content) { c.Drain = &clustermesh.Drain{} })
 		},
-		"drain %s/%s": func(s clustermesh.State, cluster, node string) {
+		"drain %s/%s": func(s *clustermesh.State, cluster, node string) {
 			edit(s, cluster, node, func(c *clustermesh.Content) { c.Node.Drain = &clustermesh.Drain{} })
 		},
 		// Its machines are silent, and no machine of the others is.
-		"cluster %s down": func(s clustermesh.State, cluster, _ string) {
+		"cluster %s down": func(s *clustermesh.State, cluster, _ string) {
 			for _, n := range nodes {
-				s.Contacts[clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(n)}] = clustermesh.Silent
+				s.Contacts = s.Contacts.With(clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(n)}, clustermesh.Silent)
 			}
 		},
-		"scale %s to 1": func(s clustermesh.State, cluster, _ string) {
+		"scale %s to 1": func(s *clustermesh.State, cluster, _ string) {
 			edit(s, cluster, "n1", ready)
 			edit(s, cluster, "n2", func(c *clustermesh.Content) { c.Endpoints = nil })
 		},
-		"scale %s to 2": func(s clustermesh.State, cluster, _ string) {
+		"scale %s to 2": func(s *clustermesh.State, cluster, _ string) {
 			edit(s, cluster, "n1", ready)
 			edit(s, cluster, "n2", ready)
 		},
@@ -109,7 +108,7 @@ func TestWhatIfIsWhatHappens(t *testing.T) {
 		for _, c := range clusters {
 			for _, n := range nodes {
 				if rapid.Bool().Draw(t, c+n) {
-					edit(s, c, n, unready)
+					edit(&s, c, n, unready)
 				} else {
 					others = others || c != cluster
 				}
@@ -128,7 +127,7 @@ func TestWhatIfIsWhatHappens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changes[words](s, cluster, node)
+		changes[words](&s, cluster, node)
 		for _, self := range []plan.Self{{Cluster: "a", Node: "n1"}, {Cluster: "b", Node: "n2"}} {
 			if words == "cluster %s down" && string(self.Cluster) == cluster {
 				continue // whoever is in it is down too
@@ -145,7 +144,7 @@ func TestWhatIfIsWhatHappens(t *testing.T) {
 // endpoint is not ready.
 func busy() clustermesh.State {
 	s := large()
-	edit(s, "a", "", func(c *clustermesh.Content) {
+	edit(&s, "a", "", func(c *clustermesh.Content) {
 		for i := range c.Exports {
 			c.Exports[i].Routing = &clustermesh.Routing{
 				Weights:  []clustermesh.ClusterWeight{{Cluster: "a", Weight: 90}, {Cluster: "b", Weight: 10}},
@@ -153,9 +152,9 @@ func busy() clustermesh.State {
 			}
 		}
 	})
-	for o := range s.Records {
+	for o := range s.Records.All() {
 		if o.Node != "" {
-			edit(s, string(o.Cluster), string(o.Node), func(c *clustermesh.Content) {
+			edit(&s, string(o.Cluster), string(o.Node), func(c *clustermesh.Content) {
 				for i := range c.Endpoints {
 					c.Endpoints[i].Ready = i%3 > 0
 				}
@@ -176,8 +175,7 @@ func BenchmarkOneChangeSpilling(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
-		s.Records = maps.Clone(s.Records)
-		edit(s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[77].Ready = !c.Endpoints[77].Ready })
+		edit(&s, "a", "n2", func(c *clustermesh.Content) { c.Endpoints[77].Ready = !c.Endpoints[77].Ready })
 		now = now.Add(time.Second)
 		p.Now = now
 		b.StartTimer()

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 
 // wide is 10,000 nodes in 100 clusters, and 1,000 services with 30 endpoints in two of these each.
 func wide() clustermesh.State {
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}}
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
 	own := clustermesh.Content{}
 	for c := range 100 {
 		cluster := clustermesh.Origin{Cluster: clustermesh.ClusterName(fmt.Sprintf("c%03d", c))}
@@ -33,7 +32,8 @@ func wide() clustermesh.State {
 					Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Node: o.Node,
 				})
 			}
-			s.Records[o], s.Contacts[o] = clustermesh.Record{Origin: o, Content: content}, clustermesh.Alive
+			s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Content: content})
+			s.Contacts = s.Contacts.With(o, clustermesh.Alive)
 		}
 		for i := range 20 {
 			name := clustermesh.ServiceName{Namespace: "default", Name: fmt.Sprintf("s%04d", c/2*20+i)}
@@ -43,9 +43,9 @@ func wide() clustermesh.State {
 				own.Allocations = append(own.Allocations, clustermesh.Allocation{Service: name, IP: netip.AddrFrom4([4]byte{241, 9, byte(c), byte(i + 1)})})
 			}
 		}
-		s.Records[cluster] = clustermesh.Record{Origin: cluster, Content: clustermesh.Content{Exports: exports}}
+		s.Records = s.Records.With(cluster, clustermesh.Record{Origin: cluster, Content: clustermesh.Content{Exports: exports}})
 	}
-	edit(s, "c000", "", func(c *clustermesh.Content) { c.Allocations = own.Allocations })
+	edit(&s, "c000", "", func(c *clustermesh.Content) { c.Allocations = own.Allocations })
 	return s
 }
 
@@ -58,14 +58,17 @@ func BenchmarkWide(b *testing.B) {
 	}
 	far := clustermesh.Origin{Cluster: "c077", Node: "n077"}
 	for name, change := range map[string]func(i int){
-		"nothing":  func(int) {},
-		"endpoint": func(i int) { edit(s, "c077", "n077", func(c *clustermesh.Content) { c.Endpoints[0].Ready = i%2 == 0 }) },
-		"contact":  func(i int) { s.Contacts[far] = []clustermesh.Contact{clustermesh.Quiet, clustermesh.Alive}[i%2] },
+		"nothing": func(int) {},
+		"endpoint": func(i int) {
+			edit(&s, "c077", "n077", func(c *clustermesh.Content) { c.Endpoints[0].Ready = i%2 == 0 })
+		},
+		"contact": func(i int) {
+			s.Contacts = s.Contacts.With(far, []clustermesh.Contact{clustermesh.Quiet, clustermesh.Alive}[i%2])
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				b.StopTimer()
-				s.Records, s.Contacts = maps.Clone(s.Records), maps.Clone(s.Contacts)
 				change(i)
 				b.StartTimer()
 				p.plan(s)

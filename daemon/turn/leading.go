@@ -8,8 +8,8 @@ import (
 
 // CanLead reports whether a daemon that is heard publishes that it can lead the cluster.
 func CanLead(c clustermesh.ClusterName, s clustermesh.State) bool {
-	for o, contact := range s.Contacts {
-		n := s.Records[o].Content.Node
+	for o, contact := range s.Contacts.All() {
+		n := s.Records.Get(o).Content.Node
 		if o.Cluster == c && contact == clustermesh.Alive && n != nil && !n.Follower {
 			return true
 		}

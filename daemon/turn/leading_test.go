@@ -23,14 +23,14 @@ func TestCanLead(t *testing.T) {
 	} {
 		o := clustermesh.Origin{Cluster: c.cluster, Node: "n2"}
 		s := clustermesh.State{
-			Records:  map[clustermesh.Origin]clustermesh.Record{o: {Content: clustermesh.Content{Node: &clustermesh.Node{Follower: c.follower}}}},
-			Contacts: map[clustermesh.Origin]clustermesh.Contact{o: c.contact},
+			Records:  clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{o: {Content: clustermesh.Content{Node: &clustermesh.Node{Follower: c.follower}}}}),
+			Contacts: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Contact{o: c.contact}),
 		}
 		if got := turn.CanLead("west", s); got != c.can {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if turn.CanLead("west", clustermesh.State{Contacts: map[clustermesh.Origin]clustermesh.Contact{{Cluster: "west", Node: "n2"}: clustermesh.Alive}}) {
+	if turn.CanLead("west", clustermesh.State{Contacts: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Contact{{Cluster: "west", Node: "n2"}: clustermesh.Alive})}) {
 		t.Error("a node without a record can lead")
 	}
 }

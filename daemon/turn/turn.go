@@ -176,7 +176,7 @@ func (in Inputs) allocations() []clustermesh.Allocation {
 func (in Inputs) results() []clustermesh.PolicyResult {
 	switch {
 	case in.Results == nil:
-		return in.State.Records[clustermesh.Origin{Cluster: in.Self.Cluster}].Content.Results
+		return in.State.Records.Get(clustermesh.Origin{Cluster: in.Self.Cluster}).Content.Results
 	case len(in.Results) == 0:
 		return nil
 	}
@@ -191,7 +191,7 @@ func (in Inputs) waiting() (out []string) {
 	if !in.Synced {
 		out = append(out, "gossip: "+in.Missing)
 	}
-	own, led := in.State.Records[clustermesh.Origin{Cluster: in.Self.Cluster}]
+	own, led := in.State.Records.Lookup(clustermesh.Origin{Cluster: in.Self.Cluster})
 	if !led || in.Sourced && !slices.Equal(own.Content.Allocations, in.allocations()) {
 		out = append(out, "leader: the cluster's leader has not given out all ClusterSetIPs yet")
 	}

@@ -26,9 +26,9 @@ func spoken() turn.Inputs {
 		Self: self, Sourced: true, Synced: true, Leads: true,
 		Local:  clustermesh.Local{Exports: []clustermesh.Export{{Service: serve}}},
 		Record: &clustermesh.Content{Node: &clustermesh.Node{Name: "n1"}},
-		State: clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{
+		State: clustermesh.State{Records: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{
 			{Cluster: "a"}: {Content: clustermesh.Content{Allocations: given}},
-		}},
+		})},
 	}
 }
 
@@ -150,7 +150,7 @@ func TestTellsResults(t *testing.T) {
 	}{{nil, before}, {now, now}, {now[:0], nil}} {
 		in := spoken()
 		in.Results, in.Plan = c.results, &plan.Result{Allocations: given}
-		in.State.Records[clustermesh.Origin{Cluster: "a"}] = clustermesh.Record{Content: clustermesh.Content{Results: before}}
+		in.State.Records = in.State.Records.With(clustermesh.Origin{Cluster: "a"}, clustermesh.Record{Content: clustermesh.Content{Results: before}})
 		if publish, is := turn.Decide(in)[0].(turn.PublishCluster); !is || !reflect.DeepEqual(publish.Content.Results, c.want) {
 			t.Errorf("%v: %+v", c.results, turn.Decide(in)[0])
 		}

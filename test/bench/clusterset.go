@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -33,7 +32,7 @@ type clusterset struct{ clustermesh.State }
 
 func newClusterset(services, endpoints int) clusterset {
 	c := clusterset{clustermesh.State{
-		Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{},
+		Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{},
 	}}
 	nodes := max(services*endpoints/200, 2) // in each cluster
 	for at, cluster := range []clustermesh.ClusterName{"a", "b"} {
@@ -82,22 +81,21 @@ func addPod(c *clustermesh.Content, service clustermesh.ServiceName) {
 	})
 }
 
-func (c clusterset) put(o clustermesh.Origin, content clustermesh.Content) {
-	c.Records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: content}
+func (c *clusterset) put(o clustermesh.Origin, content clustermesh.Content) {
+	c.Records = c.Records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: content})
 	if o.Node != "" {
-		c.Contacts[o] = clustermesh.Alive
+		c.Contacts = c.Contacts.With(o, clustermesh.Alive)
 	}
 }
 
 // changed returns the state with other content in the records that of matches. The state itself stays
 // as it is, as for the daemon.
 func (c clusterset) changed(of func(clustermesh.Origin) bool, f func(*clustermesh.Content)) clusterset {
-	c.Records = maps.Clone(c.Records)
-	for o, r := range c.Records {
+	for o, r := range c.Records.All() {
 		if of(o) {
 			r.Content.Endpoints, r.Content.Exports = slices.Clone(r.Content.Endpoints), slices.Clone(r.Content.Exports)
 			f(&r.Content)
-			c.Records[o] = r
+			c.Records = c.Records.With(o, r)
 		}
 	}
 	return c

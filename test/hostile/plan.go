@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -15,17 +14,18 @@ import (
 
 // attack is what an attacker says all at once, as it is in force at west.
 type attack struct {
-	records map[clustermesh.Origin]clustermesh.Record
+	records clustermesh.ByOrigin[clustermesh.Record]
 	// is reports whether a node is the attacker's.
 	is func(clustermesh.Origin) bool
 }
 
 // byEvil is an attack by the cluster evil, with its root, some of whose nodes it makes up.
 func (c *Case) byEvil() attack {
-	a := attack{map[clustermesh.Origin]clustermesh.Record{}, func(o clustermesh.Origin) bool { return o.Cluster == evil }}
+	a := attack{clustermesh.ByOrigin[clustermesh.Record]{}, func(o clustermesh.Origin) bool { return o.Cluster == evil }}
 	for range 1 + c.IntN(4) {
 		o := clustermesh.Origin{Cluster: evil, Node: one(c, c.anyName(), "")}
-		_, a.records[o] = c.evilRecord(o)
+		_, r := c.evilRecord(o)
+		a.records = a.records.With(o, r)
 	}
 	return a
 }
@@ -44,17 +44,16 @@ func (c *Case) byNode(cluster clustermesh.ClusterName) attack {
 	r := clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 2, Version: 1}}
 	r.Content, r.Problems = record.Usable(o, c.anyContent(o, s))
 	r = authority.Admit(c.self, c.pins[cluster], s, r)
-	return attack{map[clustermesh.Origin]clustermesh.Record{o: r}, func(other clustermesh.Origin) bool { return other == o }}
+	return attack{clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{o: r}), func(other clustermesh.Origin) bool { return other == o }}
 }
 
 // under is what west knows under an attack. One honest node may not have been heard for a while.
 func (c *Case) under(a attack) clustermesh.State {
 	s := c.state
-	s.Records, s.Contacts = maps.Clone(s.Records), maps.Clone(s.Contacts)
-	maps.Copy(s.Records, a.records)
-	for o := range a.records {
+	for o, r := range a.records.All() {
+		s.Records = s.Records.With(o, r)
 		if o.Node != "" {
-			s.Contacts[o] = clustermesh.Alive
+			s.Contacts = s.Contacts.With(o, clustermesh.Alive)
 		}
 	}
 	return s
@@ -85,9 +84,9 @@ func (c *Case) planAgain() error {
 // and where they are.
 func (c *Case) planNew() error {
 	w := *c.world
-	w.state.Proven = map[clustermesh.Origin]netip.AddrPort{}
+	w.state.Proven = clustermesh.ByOrigin[netip.AddrPort]{}
 	for o, m := range w.nodes {
-		w.state.Proven[o] = netip.AddrPortFrom(m.stated.Addresses[0], 7946)
+		w.state.Proven = w.state.Proven.With(o, netip.AddrPortFrom(m.stated.Addresses[0], 7946))
 	}
 	c.world = &w
 	return c.planAfter(plan.Past{}, nil)

@@ -116,7 +116,7 @@ var honest = sync.OnceValues(func() (*world, error) {
 	w := &world{
 		pins: authority.Pins{}, roots: map[clustermesh.ClusterName]authority.PrivateKey{}, nodes: map[clustermesh.Origin]*machine{},
 		self:  authority.Self{Cluster: west, Own: []netip.Prefix{prefix("10.1.0.0/16"), prefix("10.101.0.0/16"), setIPs}, Machines: map[netip.Addr]bool{}},
-		state: clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}, Contacts: map[clustermesh.Origin]clustermesh.Contact{}},
+		state: clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}},
 	}
 	for _, c := range clusters {
 		w.roots[c] = keyOf("root of " + string(c))
@@ -142,7 +142,7 @@ var honest = sync.OnceValues(func() (*world, error) {
 				return nil, err
 			}
 		}
-		w.state.Records[clustermesh.Origin{Cluster: c}] = w.leads(c)
+		w.state.Records = w.state.Records.With(clustermesh.Origin{Cluster: c}, w.leads(c))
 	}
 	for n := 1; n <= 3; n++ {
 		w.self.Machines[holder(west, n).Addresses[0]] = true
@@ -194,8 +194,8 @@ func (w *world) add(c clustermesh.ClusterName, h authority.Holder) (err error) {
 	if err != nil {
 		return err
 	}
-	w.state.Records[e.Record.Origin] = authority.Admit(w.self, w.pins[c], s, e.Record)
-	w.state.Contacts[e.Record.Origin] = clustermesh.Alive
+	w.state.Records = w.state.Records.With(e.Record.Origin, authority.Admit(w.self, w.pins[c], s, e.Record))
+	w.state.Contacts = w.state.Contacts.With(e.Record.Origin, clustermesh.Alive)
 	return nil
 }
 
@@ -253,7 +253,7 @@ func (w *world) leads(c clustermesh.ClusterName) clustermesh.Record {
 
 // inputs are what node n1 of west plans from.
 func (w *world) inputs(s clustermesh.State) plan.Inputs {
-	n := w.state.Records[origin(west, 1)].Content.Node
+	n := w.state.Records.Get(origin(west, 1)).Content.Node
 	return plan.Inputs{
 		State: s, Self: plan.Self{Cluster: west, Node: "n1"}, Config: plan.Config{CIDRs: []netip.Prefix{setIPs}, Mesh: true},
 		Host: plan.Host{Addrs: []netip.Addr{n.Addresses[0], n.Inside}, Connected: []netip.Prefix{n.Prefixes[0]}},

@@ -154,7 +154,7 @@ func cmdContact(w *world, args []string) error {
 	if err := c.UnmarshalText([]byte(args[2])); err != nil {
 		return err
 	}
-	n.contacts[other.origin] = c
+	n.contacts = n.contacts.With(other.origin, c)
 	return w.sync()
 }
 
@@ -169,7 +169,7 @@ func cmdSilent(w *world, args []string) error {
 		if err != nil {
 			return err
 		}
-		epoch := n.replica.Records()[other.origin].Stamp.Epoch
+		epoch := n.replica.Records().Get(other.origin).Stamp.Epoch
 		n.silent = append(n.silent, clustermesh.Silence{Origin: other.origin, Epoch: epoch})
 	}
 	return w.sync()
@@ -180,7 +180,7 @@ func cmdCut(w *world, args []string) error {
 		n.cut = string(o.Cluster) == args[0]
 		for p := range w.nodes {
 			if (string(p.Cluster) == args[0]) != n.cut {
-				n.contacts[p] = clustermesh.Silent
+				n.contacts = n.contacts.With(p, clustermesh.Silent)
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func cmdCut(w *world, args []string) error {
 func cmdHeal(w *world, _ []string) error {
 	for _, n := range w.nodes {
 		n.cut = false
-		clear(n.contacts)
+		n.contacts = clustermesh.ByOrigin[clustermesh.Contact]{}
 	}
 	return w.sync()
 }

@@ -47,7 +47,7 @@ type node struct {
 	origin   clustermesh.Origin
 	replica  *replica.Replica
 	silent   []clustermesh.Silence
-	contacts map[clustermesh.Origin]clustermesh.Contact
+	contacts clustermesh.ByOrigin[clustermesh.Contact]
 	clone    *clustermesh.Origin // whose WireGuard key it has; nil for its own
 	cut      bool                // neither sends nor receives
 	result   plan.Result
@@ -74,7 +74,7 @@ func (w *world) read(clusters []string) {
 		for _, n := range local.Nodes {
 			o := clustermesh.Origin{Cluster: c, Node: n.Name}
 			if w.nodes[o] == nil {
-				w.nodes[o] = &node{origin: o, contacts: map[clustermesh.Origin]clustermesh.Contact{},
+				w.nodes[o] = &node{origin: o, contacts: clustermesh.ByOrigin[clustermesh.Contact]{},
 					replica: replica.New(replica.Config{Self: o, Epoch: 1}, nil)}
 			}
 		}
@@ -213,12 +213,12 @@ func (w *world) deliver(from *node, out replica.Output) {
 }
 
 func (w *world) state(n *node) clustermesh.State {
-	contacts := map[clustermesh.Origin]clustermesh.Contact{}
+	contacts := clustermesh.ByOrigin[clustermesh.Contact]{}
 	for o := range w.nodes {
-		contacts[o] = clustermesh.Alive
+		contacts = contacts.With(o, clustermesh.Alive)
 	}
-	for o, c := range n.contacts {
-		contacts[o] = c
+	for o, c := range n.contacts.All() {
+		contacts = contacts.With(o, c)
 	}
 	return clustermesh.State{Records: n.replica.Records(), Contacts: contacts}
 }

@@ -33,8 +33,8 @@ func (m *Machine) agrees(with *Machine) error {
 	if ok, waiting := m.node.Synced(); !ok {
 		return fmt.Errorf("it waits for %s", waiting)
 	}
-	if len(s.Records) != len(other.Records) {
-		return fmt.Errorf("it has %d records, and %s has %d", len(s.Records), with.Self, len(other.Records))
+	if s.Records.Len() != other.Records.Len() {
+		return fmt.Errorf("it has %d records, and %s has %d", s.Records.Len(), with.Self, other.Records.Len())
 	}
 	for _, p := range m.net.Machines {
 		if err := agreesOn(p, s, other); err != nil {
@@ -43,13 +43,13 @@ func (m *Machine) agrees(with *Machine) error {
 	}
 	for c := range m.net.cfg.Clusters {
 		o := clustermesh.Origin{Cluster: clusterName(c)}
-		r, any := s.Records[o]
+		r, any := s.Records.Lookup(o)
 		nodes := m.net.staying(c)
 		switch {
 		case len(nodes) == 0 && any:
 			return fmt.Errorf("it has the record of %s, which has left", o)
-		case len(nodes) > 0 && (!any || len(r.Content.Nodes) != len(nodes) || r.Stamp != other.Records[o].Stamp):
-			return fmt.Errorf("it has of %s: version %s with %d nodes of %d; %s has %s", o, r.Stamp, len(r.Content.Nodes), len(nodes), with.Self, other.Records[o].Stamp)
+		case len(nodes) > 0 && (!any || len(r.Content.Nodes) != len(nodes) || r.Stamp != other.Records.Get(o).Stamp):
+			return fmt.Errorf("it has of %s: version %s with %d nodes of %d; %s has %s", o, r.Stamp, len(r.Content.Nodes), len(nodes), with.Self, other.Records.Get(o).Stamp)
 		}
 	}
 	return nil
@@ -57,7 +57,7 @@ func (m *Machine) agrees(with *Machine) error {
 
 // agreesOn compares what two machines hold of a third one with what that published.
 func agreesOn(p *Machine, s, other clustermesh.State) error {
-	r, any := s.Records[p.Self]
+	r, any := s.Records.Lookup(p.Self)
 	switch {
 	case p.left && any:
 		return fmt.Errorf("it has the record of %s, which has left", p.Self)
@@ -67,10 +67,10 @@ func agreesOn(p *Machine, s, other clustermesh.State) error {
 		return fmt.Errorf("it lacks the record of %s", p.Self)
 	case len(r.Content.Endpoints) == 0 || r.Content.Endpoints[0].Pod != p.pod(0, p.Published):
 		return fmt.Errorf("it has of %s: %v, want %s", p.Self, r.Content.Endpoints, p.pod(0, p.Published))
-	case r.Stamp != other.Records[p.Self].Stamp:
-		return fmt.Errorf("it has version %s of %s, and another node has %s", r.Stamp, p.Self, other.Records[p.Self].Stamp)
-	case s.Contacts[p.Self] != clustermesh.Alive:
-		return fmt.Errorf("its contact with %s is %s", p.Self, s.Contacts[p.Self])
+	case r.Stamp != other.Records.Get(p.Self).Stamp:
+		return fmt.Errorf("it has version %s of %s, and another node has %s", r.Stamp, p.Self, other.Records.Get(p.Self).Stamp)
+	case s.Contacts.Get(p.Self) != clustermesh.Alive:
+		return fmt.Errorf("its contact with %s is %s", p.Self, s.Contacts.Get(p.Self))
 	case s.Dead(p.Self):
 		return fmt.Errorf("it calls %s dead", p.Self)
 	}

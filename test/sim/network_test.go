@@ -39,7 +39,7 @@ func TestNetwork(t *testing.T) {
 			}
 			for _, m := range w.Machines[1:] {
 				s := m.node.State()
-				if c := s.Contacts[dead.Self]; c != clustermesh.Silent {
+				if c := s.Contacts.Get(dead.Self); c != clustermesh.Silent {
 					t.Errorf("%s sees the dead machine as %s", m.Self, c)
 				}
 				if !s.Dead(dead.Self) {
@@ -135,7 +135,7 @@ func TestClockCorrected(t *testing.T) {
 	}) {
 		t.Errorf("no Problem says so: %v", fmt.Sprint(ps))
 	}
-	if c := right.node.State().Contacts[wrong.Self]; c != clustermesh.Alive {
+	if c := right.node.State().Contacts.Get(wrong.Self); c != clustermesh.Alive {
 		t.Errorf("contact %s", c)
 	}
 	w.Run(10 * time.Second)

@@ -22,7 +22,7 @@ func TestOneOfThousand(t *testing.T) {
 	m.fill(startAll(w.Machines), other)
 	m.learnAll(w.Machines)
 	m.beat()
-	if n := len(m.node.State().Records); n != 1000 {
+	if n := m.node.State().Records.Len(); n != 1000 {
 		t.Fatalf("it has %d records", n)
 	}
 	from := other.shows()

@@ -130,9 +130,9 @@ func measure(t *testing.T, clusters, nodes int) (f figures) {
 func (w *measured) newcomer(t *testing.T, m *Machine, f *figures) {
 	began, all := w.now, len(w.Machines)+w.cfg.Clusters
 	m.Start(w.Machines[0])
-	has := func() bool { return len(m.node.State().Records) == all }
+	has := func() bool { return m.node.State().Records.Len() == all }
 	if !w.Until(has, 10*time.Millisecond, time.Minute) {
-		t.Fatalf("the newcomer has %d records of %d after a minute", len(m.node.State().Records), all)
+		t.Fatalf("the newcomer has %d records of %d after a minute", m.node.State().Records.Len(), all)
 	}
 	f.newcomer, f.newcomerBytes = w.now-began, float64(m.Received)
 	others := w.Machines[:len(w.Machines)-1]

@@ -29,9 +29,9 @@ func ahead(o clustermesh.Origin, epoch uint64, now time.Time) time.Duration {
 // behind returns by how much at least this machine's clock is behind, if most of the records that are
 // held of other nodes' daemons come from the future; otherwise 0. They were accepted once, so the clock
 // was set back since. One cluster's records alone could come from clocks that are wrong.
-func behind(self clustermesh.Origin, records map[clustermesh.Origin]clustermesh.Record, now time.Time) (by time.Duration) {
+func behind(self clustermesh.Origin, records clustermesh.ByOrigin[clustermesh.Record], now time.Time) (by time.Duration) {
 	early, all := 0, 0
-	for o, r := range records {
+	for o, r := range records.All() {
 		if o.Node == "" || o == self {
 			continue
 		}

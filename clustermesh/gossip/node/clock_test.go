@@ -42,10 +42,10 @@ func TestAhead(t *testing.T) {
 func TestBehind(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	self := origin("west", "n1")
-	said := func(ahead ...time.Duration) map[clustermesh.Origin]clustermesh.Record {
-		out := map[clustermesh.Origin]clustermesh.Record{}
+	said := func(ahead ...time.Duration) clustermesh.ByOrigin[clustermesh.Record] {
+		out := clustermesh.ByOrigin[clustermesh.Record]{}
 		at := func(o clustermesh.Origin, epoch int64) {
-			out[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: uint64(epoch), Version: 1}}
+			out = out.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: uint64(epoch), Version: 1}})
 		}
 		at(self, now.Add(year).UnixNano()) // its own says nothing
 		at(clustermesh.Origin{Cluster: "east"}, now.Add(year).UnixMilli())

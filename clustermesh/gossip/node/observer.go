@@ -25,7 +25,7 @@ type observer struct {
 // records are those that a node has.
 type records interface {
 	Record(clustermesh.Origin) (clustermesh.Record, bool)
-	Records() map[clustermesh.Origin]clustermesh.Record
+	Records() clustermesh.ByOrigin[clustermesh.Record]
 }
 
 func newObserver(c *core, distances map[clustermesh.ClusterName]uint32) *observer {
@@ -40,7 +40,7 @@ func (v *observer) Heard() map[clustermesh.Origin]time.Time { return v.contacts.
 
 // areKnown reports whether other nodes are known, heard or not.
 func (v *observer) areKnown() bool {
-	for o := range v.records.Records() {
+	for o := range v.records.Records().All() {
 		if o.Node != "" && o != v.cfg.Self {
 			return true
 		}
@@ -51,7 +51,7 @@ func (v *observer) areKnown() bool {
 // knowMembers gives the room the nodes that have records here, or are listed by their clusters.
 func (v *observer) knowMembers() {
 	known := map[clustermesh.Origin]bool{v.cfg.Self: true}
-	for o, r := range v.records.Records() {
+	for o, r := range v.records.Records().All() {
 		if o.Node != "" {
 			known[o] = true
 		}
@@ -85,7 +85,7 @@ func (v *observer) Probes(now time.Time) (out []Probe) {
 	}
 	records := v.records.Records()
 	for _, o := range v.contacts.Due(records, now) {
-		out = append(out, Probe{o, v.contacts.ProbeAddrs(o, records[o])})
+		out = append(out, Probe{o, v.contacts.ProbeAddrs(o, records.Get(o))})
 	}
 	return out
 }

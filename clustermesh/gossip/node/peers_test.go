@@ -141,7 +141,7 @@ func TestUnprovenIsNowhereProven(t *testing.T) {
 		n.contacts.Join(id, n.cfg.Bind, at)
 		p := Peer{Peer: member.Peer{ID: id, UID: "it"}, Key: c.key.Public()}
 		believed, err := n.Answered(p, verified(n, p), n.cfg.Bind.String(), at)
-		if where := n.State().Proven; err != nil || !believed || (len(where) > 0) != c.proven {
+		if where := n.State().Proven; err != nil || !believed || (where.Len() > 0) != c.proven {
 			t.Errorf("with its key %v, accepted: %v, %v; it is proven at %v", c.proven, believed, err, where)
 		}
 	}

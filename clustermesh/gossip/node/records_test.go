@@ -31,8 +31,8 @@ func TestRefusedIsUnknown(t *testing.T) {
 			c = signing(c, pinned("west", "east"))
 		}
 		n := New(c, Saved{Records: unsigned}, at)
-		if n.loaded == withPins || len(n.State().Records) != 1 == !withPins {
-			t.Errorf("pins: %v; %d records, complete: %v", withPins, len(n.State().Records), n.loaded)
+		if n.loaded == withPins || n.State().Records.Len() != 1 == !withPins {
+			t.Errorf("pins: %v; %d records, complete: %v", withPins, n.State().Records.Len(), n.loaded)
 		}
 	}
 }

@@ -17,12 +17,12 @@ type large struct {
 	now     time.Time
 	others  []clustermesh.Origin
 	peers   []member.Peer
-	records map[clustermesh.Origin]clustermesh.Record
+	records clustermesh.ByOrigin[clustermesh.Record]
 }
 
 func newLarge(tb testing.TB, clusters, nodes int) *large {
 	tb.Helper()
-	l := &large{now: at, records: map[clustermesh.Origin]clustermesh.Record{}}
+	l := &large{now: at, records: clustermesh.ByOrigin[clustermesh.Record]{}}
 	self := origin("c000", "n000")
 	var saved Saved
 	for c := range clusters {
@@ -42,7 +42,7 @@ func newLarge(tb testing.TB, clusters, nodes int) *large {
 	l.SetRunning(true, at)
 	var events []MemberEvent
 	for _, o := range l.others {
-		p := member.Peer{ID: member.ID{Origin: o, Boot: l.records[o].Stamp.Epoch}}
+		p := member.Peer{ID: member.ID{Origin: o, Boot: l.records.Get(o).Stamp.Epoch}}
 		l.peers = append(l.peers, p)
 		events = append(events, MemberEvent{Member: p, Addr: l.where(o), Alive: true})
 	}
@@ -76,8 +76,8 @@ func (l *large) entry(tb testing.TB, o clustermesh.Origin, c clustermesh.Content
 	if o.Node == "" {
 		epoch /= uint64(time.Millisecond)
 	}
-	l.records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: epoch, Version: version}, Content: c}
-	e, err := replica.NewEntry(l.records[o])
+	l.records = l.records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: epoch, Version: version}, Content: c})
+	e, err := replica.NewEntry(l.records.Get(o))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func (l *large) entry(tb testing.TB, o clustermesh.Origin, c clustermesh.Content
 }
 
 func (l *large) where(o clustermesh.Origin) netip.AddrPort {
-	return netip.AddrPortFrom(l.records[o].Content.Node.Addresses[0], 7946)
+	return netip.AddrPortFrom(l.records.Get(o).Content.Node.Addresses[0], 7946)
 }
 
 // hear opens a stream of a peer, with a first frame.
@@ -150,7 +150,7 @@ func BenchmarkLarge(b *testing.B) {
 			}
 			session.Receive(news[0], l.now)
 			news = news[1:]
-			if r := l.State().Records[l.others[changed]]; r.Stamp.Version != version-uint64(len(news)) {
+			if r := l.State().Records.Get(l.others[changed]); r.Stamp.Version != version-uint64(len(news)) {
 				b.Fatalf("version %d is in force", r.Stamp.Version)
 			}
 			l.Take()

@@ -43,7 +43,7 @@ func (n *Node) Targets(seeds []member.Target, now time.Time) (out []member.Targe
 	}
 	records := n.records.Records()
 	var lost []clustermesh.Origin // sorted, so that only Config.Random decides who is tried
-	for o, rec := range records {
+	for o, rec := range records.All() {
 		if !alive[o] && rec.Content.Node != nil {
 			lost = append(lost, o)
 		}
@@ -54,7 +54,7 @@ func (n *Node) Targets(seeds []member.Target, now time.Time) (out []member.Targe
 		if i == 0 || o.Cluster != lost[i-1].Cluster {
 			lists = append(lists, nil)
 		}
-		list, rec := &lists[len(lists)-1], records[o]
+		list, rec := &lists[len(lists)-1], records.Get(o)
 		for _, a := range observe.ProbeAddrs(rec, n.contacts.Addr(o)) {
 			if a.Addr() != rec.Content.Node.Inside {
 				*list = append(*list, a)

@@ -25,19 +25,19 @@ func TestClaimedLife(t *testing.T) {
 	if got := w.Addr(n2); got != where {
 		t.Errorf("the address is that of the life that proved nothing: %s", got)
 	}
-	known := map[clustermesh.Origin]clustermesh.Record{n2: {Origin: n2, Stamp: clustermesh.Stamp{Epoch: 5}}}
+	known := clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{n2: {Origin: n2, Stamp: clustermesh.Stamp{Epoch: 5}}})
 	w.Join(member.ID{Origin: n2, Boot: 1}, elsewhere, w.now)
-	if got := w.All(known)[n2]; got != clustermesh.Alive {
+	if got := w.All(known).Get(n2); got != clustermesh.Alive {
 		t.Errorf("the life that wrote its record is %s", got)
 	}
-	known[n2] = clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 4}}
-	if got := w.All(known)[n2]; got != clustermesh.Quiet {
+	known = known.With(n2, clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 4}})
+	if got := w.All(known).Get(n2); got != clustermesh.Quiet {
 		t.Errorf("an earlier life wrote its record, one is claimed that did so, and it is %s", got)
 	}
 	w.Leave(member.ID{Origin: n2, Boot: 1}, w.now)
 	w.Leave(real, w.now)
 	w.want(n2, clustermesh.Held, false)
-	w.records[n2] = clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 9}}
+	w.records = w.records.With(n2, clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 9}})
 	w.Met(real, w.now) // it was on its way
 	w.want(n2, clustermesh.Held, false)
 	w.Met(claimed, w.now)

@@ -117,12 +117,12 @@ func TestWanted(t *testing.T) {
 // TestDueIsBounded: a lost clusterset is probed some at a time, the own cluster first, and each once.
 func TestDueIsBounded(t *testing.T) {
 	c := NewContacts(node("a", "n0"))
-	known := map[clustermesh.Origin]clustermesh.Record{node("a", "n0"): {}, {Cluster: "a"}: {}}
+	known := clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{node("a", "n0"): {}, {Cluster: "a"}: {}})
 	for i := range 3 * maxProbing {
-		known[node("b", fmt.Sprint("n", i))] = clustermesh.Record{}
+		known = known.With(node("b", fmt.Sprint("n", i)), clustermesh.Record{})
 	}
 	for i := range 10 {
-		known[node("a", fmt.Sprint("n", 1+i))] = clustermesh.Record{}
+		known = known.With(node("a", fmt.Sprint("n", 1+i)), clustermesh.Record{})
 	}
 	now := time.Unix(1000, 0)
 	due := c.Due(known, now)
@@ -146,21 +146,21 @@ func TestDueIsBounded(t *testing.T) {
 // of the own cluster come first.
 func TestProbeBudget(t *testing.T) {
 	c := NewContacts(node("a", "n0"))
-	known := map[clustermesh.Origin]clustermesh.Record{}
+	known := clustermesh.ByOrigin[clustermesh.Record]{}
 	for i := range 2000 {
 		n := &clustermesh.Node{GossipPort: 7946}
 		for j := range 10 {
 			n.Addresses = append(n.Addresses, netip.AddrFrom4([4]byte{198, byte(j), byte(i >> 8), byte(i)}))
 		}
-		known[node("b", fmt.Sprint("n", i))] = clustermesh.Record{Content: clustermesh.Content{Node: n}}
+		known = known.With(node("b", fmt.Sprint("n", i)), clustermesh.Record{Content: clustermesh.Content{Node: n}})
 	}
 	near := node("a", "n1")
-	known[near] = clustermesh.Record{}
+	known = known.With(near, clustermesh.Record{})
 	rng, began := rand.New(rand.NewPCG(1, 1)), time.Unix(1000, 0)
 	probes, nearly := 0, 0
 	for now := began; now.Before(began.Add(10 * time.Second)); now = now.Add(100 * time.Millisecond) {
 		for _, o := range c.Due(known, now) {
-			if probes += len(ProbeAddrs(known[o], netip.AddrPort{})); o == near {
+			if probes += len(ProbeAddrs(known.Get(o), netip.AddrPort{})); o == near {
 				nearly++
 			}
 			c.Probed(o, Answered, now, now, rng) // a target that refuses at once
@@ -175,7 +175,7 @@ func TestProbeBudget(t *testing.T) {
 // again once it answers.
 func TestLostIsProbedSeldom(t *testing.T) {
 	c, o := NewContacts(node("a", "n0")), node("b", "n1")
-	known := map[clustermesh.Origin]clustermesh.Record{o: {}}
+	known := clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{o: {}})
 	rng, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1000, 0)
 	probes := func(of Verdict, during time.Duration) (n int) {
 		for end := now.Add(during); now.Before(end); now = now.Add(100 * time.Millisecond) {

@@ -21,7 +21,7 @@ import (
 )
 
 // records are the records held, by origin.
-type records = map[clustermesh.Origin]clustermesh.Record
+type records = clustermesh.ByOrigin[clustermesh.Record]
 
 // Contacts is what this node observes of others. It is not safe for concurrent use.
 //
@@ -175,7 +175,7 @@ func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 		}
 	}
 	var near, far []clustermesh.Origin
-	for o := range known {
+	for o := range known.All() {
 		switch {
 		case o.Node == "" || o == c.self || !c.node(o).wanted(now):
 		case o.Cluster == c.self.Cluster:
@@ -190,7 +190,7 @@ func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
 	due := append(near, far...)
 	due = due[:max(0, min(len(due), room))] // the others stay due
 	for i, o := range due {
-		if !c.spend(len(c.ProbeAddrs(o, known[o])), now) {
+		if !c.spend(len(c.ProbeAddrs(o, known.Get(o))), now) {
 			return due[:i]
 		}
 		c.node(o).probing = true
@@ -228,7 +228,7 @@ func (c *Contacts) renew(o clustermesh.Origin, now time.Time) {
 // probed, or have just proven that they are there: they may be about to become members.
 func (c *Contacts) Forget(known records, now time.Time) {
 	maps.DeleteFunc(c.nodes, func(o clustermesh.Origin, n *contact) bool {
-		_, held := known[o]
+		_, held := known.Lookup(o)
 		return !held && o != c.self && len(n.lives) == 0 && n.streams == 0 && !n.probing && !n.asking && now.Sub(n.metAt) >= metAge
 	})
 }
@@ -296,17 +296,18 @@ func (c *Contacts) Duplicates(now time.Time) map[clustermesh.Origin][]netip.Addr
 
 // All returns the contact with each node, in the life that wrote its record. Nodes that are Held
 // are left out.
-func (c *Contacts) All(known records) map[clustermesh.Origin]clustermesh.Contact {
-	out := map[clustermesh.Origin]clustermesh.Contact{c.self: clustermesh.Alive}
+func (c *Contacts) All(known records) clustermesh.ByOrigin[clustermesh.Contact] {
+	var out clustermesh.Draft[clustermesh.Contact]
+	out.Set(c.self, clustermesh.Alive)
 	for o, n := range c.nodes {
 		if o == c.self {
 			continue
 		}
-		if s := n.of(known[o]); s != clustermesh.Held {
-			out[o] = s
+		if s := n.of(known.Get(o)); s != clustermesh.Held {
+			out.Set(o, s)
 		}
 	}
-	return out
+	return out.Share()
 }
 
 // Heard returns when each other node's daemon was last heard.

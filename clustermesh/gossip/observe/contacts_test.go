@@ -28,17 +28,17 @@ type watch struct {
 	t       *testing.T
 	now     time.Time
 	rng     *rand.Rand
-	records map[clustermesh.Origin]clustermesh.Record
+	records clustermesh.ByOrigin[clustermesh.Record]
 	witness Witness
 }
 
 func newWatch(t *testing.T, others ...clustermesh.Origin) *watch {
 	w := &watch{
 		Contacts: NewContacts(node("a", "n1")), t: t, now: time.Unix(1000, 0), rng: rand.New(rand.NewPCG(1, 1)),
-		records: map[clustermesh.Origin]clustermesh.Record{},
+		records: clustermesh.ByOrigin[clustermesh.Record]{},
 	}
 	for _, o := range others {
-		w.records[o] = clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 5}}
+		w.records = w.records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 5}})
 	}
 	return w
 }
@@ -118,12 +118,12 @@ func TestReturn(t *testing.T) {
 	w.want(n2, clustermesh.Silent, true)
 	w.hear(member.ID{Origin: n2, Boot: 6})
 	w.want(n2, clustermesh.Alive, true)
-	if got := w.All(w.records)[n2]; got != clustermesh.Quiet {
+	if got := w.All(w.records).Get(n2); got != clustermesh.Quiet {
 		t.Errorf("contact with the life that wrote the record is %s", got)
 	}
-	w.records[n2] = clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 6}}
+	w.records = w.records.With(n2, clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 6}})
 	w.want(n2, clustermesh.Alive, false)
-	if got := w.All(w.records)[n2]; got != clustermesh.Alive {
+	if got := w.All(w.records).Get(n2); got != clustermesh.Alive {
 		t.Errorf("contact after the new life has published is %s", got)
 	}
 }
@@ -154,7 +154,7 @@ func TestClaimIsOfOneLife(t *testing.T) {
 	w.witness.Restore([]clustermesh.Silence{{Origin: n2, Epoch: 5}})
 	w.Restore(w.witness.Silences())
 	w.want(n2, clustermesh.Silent, true) // from disk: the restart of a witness lifts no claim
-	w.records[n2] = clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 6}}
+	w.records = w.records.With(n2, clustermesh.Record{Origin: n2, Stamp: clustermesh.Stamp{Epoch: 6}})
 	w.want(n2, clustermesh.Held, false)
 	w.probe(n2, Silent)
 	w.probe(n2, Silent)
@@ -213,13 +213,13 @@ func TestForget(t *testing.T) {
 	if len(w.nodes) != 3 {
 		t.Errorf("%d nodes are left of one that is held, one that is heard and one with a stream", len(w.nodes))
 	}
-	delete(w.records, n2)
+	w.records = w.records.Without(n2)
 	w.Leave(member.ID{Origin: n2, Boot: 5}, w.now)
 	w.Leave(member.ID{Origin: n3, Boot: 5}, w.now)
 	w.Stream(member.ID{Origin: n4, Boot: 5}, -1, w.now)
 	w.now = w.now.Add(metAge)
 	w.Forget(w.records, w.now)
-	if len(w.nodes) > 0 || len(w.All(w.records)) != 1 {
+	if len(w.nodes) > 0 || w.All(w.records).Len() != 1 {
 		t.Errorf("left: %v", w.All(w.records))
 	}
 }
@@ -294,12 +294,12 @@ func TestOneSided(t *testing.T) {
 // became due, and then by name, so that each has its turn, and the same events lead to the same questions.
 func TestLongestWaitComesFirst(t *testing.T) {
 	const most = maxAsking + maxProbing
-	known := map[clustermesh.Origin]clustermesh.Record{}
+	known := clustermesh.ByOrigin[clustermesh.Record]{}
 	c, now := NewContacts(node("a", "n1")), time.Unix(1000, 0)
 	var want []clustermesh.Origin
 	for i := range most + 10 {
 		o := node("b", fmt.Sprintf("n%03d", most+10-i)) // in the order of names, the last comes first
-		known[o] = clustermesh.Record{Origin: o}
+		known = known.With(o, clustermesh.Record{Origin: o})
 		c.Join(member.ID{Origin: o, Boot: 7}, where, now.Add(time.Duration(i)*time.Millisecond))
 		want = append(want, o)
 	}

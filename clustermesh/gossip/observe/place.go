@@ -75,14 +75,14 @@ func (c *Contacts) Trusted(o clustermesh.Origin, rec clustermesh.Record, at neti
 }
 
 // Proven returns where dials proved who the nodes are.
-func (c *Contacts) Proven() map[clustermesh.Origin]netip.AddrPort {
-	out := map[clustermesh.Origin]netip.AddrPort{}
+func (c *Contacts) Proven() clustermesh.ByOrigin[netip.AddrPort] {
+	var out clustermesh.Draft[netip.AddrPort]
 	for o, n := range c.nodes {
 		if n.metAddr.IsValid() {
-			out[o] = n.metAddr
+			out.Set(o, n.metAddr)
 		}
 	}
-	return out
+	return out.Share()
 }
 
 // stated returns where a daemon listens by its node's record.

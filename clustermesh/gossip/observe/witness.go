@@ -46,13 +46,13 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 	hears := c.hears()
 	counts := counting(c.self, c.Alive(), known)
 	for o := range w.claims {
-		if _, held := known[o]; !held || !counts(o) {
+		if _, held := known.Lookup(o); !held || !counts(o) {
 			delete(w.claims, o)
 			changed = true
 		}
 	}
 	for o, n := range c.nodes {
-		rec, held := known[o]
+		rec, held := known.Lookup(o)
 		claimed, isClaimed := w.claims[o]
 		epoch := rec.Stamp.Epoch
 		switch state := n.of(rec); {
@@ -84,7 +84,7 @@ const remoteWitnesses = 3
 // hear the same others choose the same witnesses: those whose hash with the node's name is lowest.
 func counting(self clustermesh.Origin, alive []clustermesh.Origin, known records) func(clustermesh.Origin) bool {
 	nodes := map[clustermesh.ClusterName]int{}
-	for o := range known {
+	for o := range known.All() {
 		if o.Node != "" {
 			nodes[o.Cluster]++
 		}

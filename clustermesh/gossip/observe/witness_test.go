@@ -27,7 +27,7 @@ func TestWhoClaims(t *testing.T) {
 		witnesses := cluster("c", 20)
 		known := records{}
 		for _, o := range append(cluster(c.cluster, c.nodes), witnesses...) {
-			known[o] = clustermesh.Record{Origin: o}
+			known = known.With(o, clustermesh.Record{Origin: o})
 		}
 		silent, claims := node(c.cluster, "n0"), 0
 		for _, self := range witnesses {
@@ -61,6 +61,6 @@ func TestClaimsThatDoNotCountAreLifted(t *testing.T) {
 	}
 	w.want(b1, clustermesh.Silent, true)
 	b3 := node("b", "n3")
-	w.records[b3] = clustermesh.Record{Origin: b3, Stamp: clustermesh.Stamp{Epoch: 5}}
+	w.records = w.records.With(b3, clustermesh.Record{Origin: b3, Stamp: clustermesh.Stamp{Epoch: 5}})
 	w.want(b1, clustermesh.Silent, false)
 }

@@ -24,7 +24,7 @@ func Offer(s clustermesh.State, from, to clustermesh.ClusterName, own []netip.Pr
 		ID: string(from), Offered: map[string][]*corev1.Service{}, Entered: s.Entries(from, own), Exported: map[string][]clustermesh.ServiceName{},
 	}
 	services := map[clustermesh.ServiceName]*corev1.Service{}
-	content := s.Records[clustermesh.Origin{Cluster: from}].Content
+	content := s.Records.Get(clustermesh.Origin{Cluster: from}).Content
 	for _, e := range s.Imported(to, from) {
 		if e.Policy != "" {
 			out.Exported[e.Policy] = append(out.Exported[e.Policy], e.Service)
@@ -43,7 +43,7 @@ func Offer(s clustermesh.State, from, to clustermesh.ClusterName, own []netip.Pr
 		return out
 	}
 	groups := map[group][]clustermesh.Endpoint{}
-	for o, r := range s.Records {
+	for o, r := range s.Records.All() {
 		if o.Cluster != from || o.Node != "" && s.Dead(o) {
 			continue
 		}

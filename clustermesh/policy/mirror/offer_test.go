@@ -19,12 +19,12 @@ func offering(pods int) clustermesh.State {
 	cart := clustermesh.ServiceName{Namespace: "shop", Name: "cart"}
 	front := clustermesh.ServiceName{Namespace: "shop", Name: "front"}
 	ports := []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: 80}}
-	s := clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{
+	s := clustermesh.State{Records: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{
 		{Cluster: "c1"}: {Content: clustermesh.Content{Mirrors: []clustermesh.Export{
 			{Service: cart, Type: clustermesh.ClusterSetIP, Ports: ports, Policy: "p", To: []clustermesh.ClusterName{"c2"}, Labels: map[string]string{"app": "cart"}},
 			{Service: front, Type: clustermesh.Headless, Ports: ports, Policy: "p", To: []clustermesh.ClusterName{"c3"}},
 		}}},
-	}}
+	})}
 	for n := range 2 {
 		o := clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(fmt.Sprint("n", n))}
 		r := clustermesh.Record{Origin: o, Content: clustermesh.Content{Node: &clustermesh.Node{Name: o.Node}}}
@@ -34,7 +34,7 @@ func offering(pods int) clustermesh.State {
 				Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}},
 			})
 		}
-		s.Records[o] = r
+		s.Records = s.Records.With(o, r)
 	}
 	return s
 }
@@ -106,9 +106,9 @@ func TestOfferListeners(t *testing.T) {
 		s := offering(0)
 		for node, endpoints := range map[clustermesh.NodeName][]clustermesh.Endpoint{"n0": c.n0, "n1": c.n1} {
 			o := clustermesh.Origin{Cluster: "c1", Node: node}
-			r := s.Records[o]
+			r := s.Records.Get(o)
 			r.Content.Endpoints = endpoints
-			s.Records[o] = r
+			s.Records = s.Records.With(o, r)
 		}
 		var got []string
 		for _, slice := range mirror.Offer(s, "c1", "c2", nil).Slices {
@@ -151,12 +151,12 @@ func TestOfferClusterIPs(t *testing.T) {
 		"an unpublished one": {entry: "10.96.0.0/16", why: "cluster c1 does not publish its ClusterIP"},
 	} {
 		s := offering(2)
-		mirrors := s.Records[clustermesh.Origin{Cluster: "c1"}].Content.Mirrors
+		mirrors := s.Records.Get(clustermesh.Origin{Cluster: "c1"}).Content.Mirrors
 		for _, ip := range c.ips {
 			mirrors[0].IPs = append(mirrors[0].IPs, netip.MustParseAddr(ip))
 		}
 		if c.entry != "" {
-			s.Records[clustermesh.Origin{Cluster: "c1", Node: "n1"}].Content.Node.ClusterIPs = []netip.Prefix{netip.MustParsePrefix(c.entry)}
+			s.Records.Get(clustermesh.Origin{Cluster: "c1", Node: "n1"}).Content.Node.ClusterIPs = []netip.Prefix{netip.MustParsePrefix(c.entry)}
 		}
 		var own []netip.Prefix
 		if c.own != "" {

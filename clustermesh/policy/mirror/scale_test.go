@@ -28,7 +28,7 @@ func many(services int) clustermesh.State {
 		}
 	}
 	o := clustermesh.Origin{Cluster: "c1"}
-	return clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{o: {Origin: o, Content: c}}}
+	return clustermesh.State{Records: clustermesh.NewByOrigin(map[clustermesh.Origin]clustermesh.Record{o: {Origin: o, Content: c}})}
 }
 
 // pass is the leader's work of one pass, up to the writes.
@@ -58,7 +58,7 @@ func TestWritesAtScale(t *testing.T) {
 		t.Errorf("%d writes where nothing changed: %v", len(ops), ops[0])
 	}
 	// What an API server fills in does not count, and affinity that ends does.
-	content := s.Records[clustermesh.Origin{Cluster: "c1"}].Content
+	content := s.Records.Get(clustermesh.Origin{Cluster: "c1"}).Content
 	content.Mirrors[7].AffinitySeconds = 60
 	if ops = pass(s, ps, to); len(ops) != 1 || ops[0].Service() == nil || ops[0].Service().Spec.SessionAffinity != "ClientIP" {
 		t.Fatalf("one Service has affinity now: %v", ops)
@@ -86,7 +86,7 @@ func BenchmarkPass(b *testing.B) {
 			to.Slices = append(to.Slices, o.Slice())
 		}
 	}
-	one := &s.Records[clustermesh.Origin{Cluster: "c1"}].Content.Endpoints[4711]
+	one := &s.Records.Get(clustermesh.Origin{Cluster: "c1"}).Content.Endpoints[4711]
 	one.Ready = false
 	b.ReportAllocs()
 	for b.Loop() {

@@ -29,7 +29,7 @@ func (m Inputs) nodes() (out []node) {
 }
 
 func (m Inputs) node(r clustermesh.Record) node {
-	return node{r.Origin, r.Content.Node, m.Dead[r.Origin], r.KeyProven, m.State.Proven[r.Origin].Addr()}
+	return node{r.Origin, r.Content.Node, m.Dead[r.Origin], r.KeyProven, m.State.Proven.Get(r.Origin).Addr()}
 }
 
 // ends returns the nodes that tunnels lead to, with their underlay addresses. A WireGuard key belongs to one

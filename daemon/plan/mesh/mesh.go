@@ -94,7 +94,7 @@ func (m work) mesh(nodes []node, kept *Mesh) *Mesh {
 	owned, lost, overlaps := m.ownedPrefixes(nodes)
 	m.owned = owned
 	out := &Mesh{Self: m.Self, ClusterSetIPs: m.CIDRs}
-	if n := m.State.Records[m.Self].Content.Node; n != nil {
+	if n := m.State.Records.Get(m.Self).Content.Node; n != nil {
 		out.Key = n.PublicKey
 	}
 	var ends map[clustermesh.Origin]netip.AddrPort
@@ -115,7 +115,7 @@ func (m work) mesh(nodes []node, kept *Mesh) *Mesh {
 
 // sources returns the addresses of this node's pods and of the node itself.
 func (m work) sources() datapath.Sources {
-	n := m.State.Records[m.Self].Content.Node
+	n := m.State.Records.Get(m.Self).Content.Node
 	if n == nil || !m.On {
 		return datapath.Sources{}
 	}
@@ -139,7 +139,7 @@ func (m work) sources() datapath.Sources {
 // listeners returns the ports of this node's own endpoints that use its network, sorted. If several
 // addresses have a port, it leads to the lowest.
 func (m Inputs) listeners() (out []datapath.Listener) {
-	own := m.State.Records[m.Self].Content.Endpoints
+	own := m.State.Records.Get(m.Self).Content.Endpoints
 	for i := range own {
 		if !own[i].OnHost {
 			continue

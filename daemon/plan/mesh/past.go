@@ -83,7 +83,7 @@ func (p Past) same(in Inputs) (now []node, same bool) {
 	now = p.nodes
 	cloned := false
 	for i, was := range p.nodes {
-		r := in.State.Records[was.origin]
+		r := in.State.Records.Get(was.origin)
 		if r.Content.Node == nil {
 			return nil, false
 		}
@@ -111,7 +111,7 @@ func (in Inputs) equal(o Inputs) bool {
 
 // count returns how many nodes there are.
 func (in Inputs) count() (n int) {
-	for o, r := range in.State.Records {
+	for o, r := range in.State.Records.All() {
 		if o.Node != "" && r.Content.Node != nil {
 			n++
 		}

@@ -106,7 +106,7 @@ func TestRenderings(t *testing.T) {
 // TestOfKeeps: the same mesh comes back while nothing that it is made from changes, and while the
 // machine's addresses are unknown. The first of all is empty then.
 func TestOfKeeps(t *testing.T) {
-	in := mesh.Inputs{Self: clustermesh.Origin{Cluster: "a", Node: "n1"}, On: true, State: clustermesh.State{Records: map[clustermesh.Origin]clustermesh.Record{}}}
+	in := mesh.Inputs{Self: clustermesh.Origin{Cluster: "a", Node: "n1"}, On: true, State: clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}}}
 	in.Host.Unknown = true
 	first, past := mesh.Of(in, mesh.Past{})
 	if len(first.Ends)+len(first.Problems) > 0 {
@@ -114,10 +114,10 @@ func TestOfKeeps(t *testing.T) {
 	}
 	add := func(node string, last byte) {
 		o := clustermesh.Origin{Cluster: "b", Node: clustermesh.NodeName(node)}
-		in.State.Records[o] = clustermesh.Record{Origin: o, Content: clustermesh.Content{Node: &clustermesh.Node{
+		in.State.Records = in.State.Records.With(o, clustermesh.Record{Origin: o, Content: clustermesh.Content{Node: &clustermesh.Node{
 			Name: o.Node, PublicKey: key.Public{last}, WireGuardPort: 51820,
 			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 31, 0, last})}, Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 2, last, 0}), 24)},
-		}}}
+		}}})
 	}
 	add("n1", 1)
 	in.Host.Unknown = false

@@ -40,7 +40,7 @@ func TestRemoteNodesAreHeardOf(t *testing.T) {
 			}
 		}
 		testutil.Eventually(t, 30*time.Second, func() error {
-			if n := len(own.State().Records); n != part[1]+1 { // and one of the cluster
+			if n := own.State().Records.Len(); n != part[1]+1 { // and one of the cluster
 				return fmt.Errorf("%d records, want %d", n, part[1]+1)
 			}
 			return nil
