@@ -53,8 +53,11 @@ func fanOut(n int) int {
 func few(n int, news News, neighbours []clustermesh.Origin) []clustermesh.Origin {
 	out := make([]clustermesh.Origin, 0, n)
 	for _, p := range neighbours {
+		if len(out) == n {
+			break
+		}
 		lacks := slices.ContainsFunc(news.Writers, func(o clustermesh.Origin) bool { return o != p })
-		if p != news.From && lacks && len(out) < n {
+		if p != news.From && lacks {
 			out = append(out, p)
 		}
 	}
