@@ -4,6 +4,7 @@
 #define STRAIT_MAPS_H
 
 #include "config.h"
+#include "storage.h"
 #include "types.h"
 
 /*
@@ -53,26 +54,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct record);
 } sockets SEC(".maps");
-
-/*
- * Socket → the flow of its last connect(), if its home belongs to another live socket or if it has
- * no sock_release. It is in the socket's own storage: the kernel charges it to the socket and frees
- * it with the socket. Written and read like `sockets`. User space reads it with records.bpf.c.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct flow);
-} connected_flows SEC(".maps");
-
-/* Socket → its flows without connect(), beside the one at home. Otherwise like connected_flows. */
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct flows);
-} unconnected_flows SEC(".maps");
 
 /*
  * (Socket cookie, n) → flow that had no place in `sockets`, in layout 3 and older. The programs

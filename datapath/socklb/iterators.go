@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb/layout"
@@ -26,9 +27,7 @@ func pinLists(dir string, maps *layout.Maps) (bool, error) {
 	missing := map[string]*ebpf.Map{}
 	for name, of := range layout.Lists {
 		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
-			missing[name] = map[string]*ebpf.Map{
-				layout.MapConnectedFlows: maps.ConnectedFlows, layout.MapUnconnectedFlows: maps.UnconnectedFlows,
-			}[of]
+			missing[name] = storage(maps)[of]
 		} else if err != nil {
 			return false, err
 		}
@@ -36,28 +35,65 @@ func pinLists(dir string, maps *layout.Maps) (bool, error) {
 	if len(missing) == 0 {
 		return true, nil
 	}
-	spec, err := layout.ListSpec()
-	if err != nil {
-		return false, err
+	err := pinMapLists(dir, missing)
+	if errors.Is(err, unix.EPERM) {
+		// Either rights are missing, or a kernel that is locked down refuses iterators over maps (seen on
+		// 6.18). In the first case, iterators over files are refused, too.
+		if pinFileLists(dir, missing, maps) == nil {
+			return true, nil
+		}
 	}
-	c, err := ebpf.NewCollection(spec)
 	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, btf.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+	return err == nil, err
+}
+
+// storage has the maps in the storage of sockets, by name.
+func storage(maps *layout.Maps) map[string]*ebpf.Map {
+	return map[string]*ebpf.Map{layout.MapConnectedFlows: maps.ConnectedFlows, layout.MapUnconnectedFlows: maps.UnconnectedFlows}
+}
+
+// pinMapLists pins lists that are iterators over the maps themselves.
+func pinMapLists(dir string, missing map[string]*ebpf.Map) error {
+	spec, err := layout.ListSpec()
 	if err != nil {
-		return false, fmt.Errorf("load lists of records: %w", layout.Explain(err))
+		return err
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return fmt.Errorf("load lists of records: %w", layout.Explain(err))
 	}
 	defer c.Close()
 	for name, m := range missing {
-		if err := pinList(filepath.Join(dir, name), c.Programs[name], m); err != nil {
-			return false, fmt.Errorf("pin list %s: %w", name, err)
+		if err := pinList(filepath.Join(dir, name), link.IterOptions{Program: c.Programs[name], Map: m}); err != nil {
+			return fmt.Errorf("pin list %s: %w", name, err)
 		}
 	}
-	return true, nil
+	return nil
 }
 
-func pinList(at string, p *ebpf.Program, m *ebpf.Map) error {
-	l, err := link.AttachIter(link.IterOptions{Program: p, Map: m})
+// pinFileLists pins lists that are iterators over the open files of all processes.
+func pinFileLists(dir string, missing map[string]*ebpf.Map, maps *layout.Maps) error {
+	spec, err := layout.FileListSpec()
+	if err != nil {
+		return err
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: storage(maps)})
+	if err != nil {
+		return fmt.Errorf("load lists of records by open files: %w", layout.Explain(err))
+	}
+	defer c.Close()
+	for name := range missing {
+		if err := pinList(filepath.Join(dir, name), link.IterOptions{Program: c.Programs[layout.FileLists[name]]}); err != nil {
+			return fmt.Errorf("pin list %s by open files: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func pinList(at string, of link.IterOptions) error {
+	l, err := link.AttachIter(of)
 	if err != nil {
 		return err
 	}

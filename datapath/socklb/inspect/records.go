@@ -66,8 +66,16 @@ func (r *Reader) settled(i uint32, v layout.Record) (layout.Record, error) {
 
 // stored calls each for every record that a socket has in its own storage, as an iterator in the
 // kernel lists it. There are none where the kernel has no such iterators. A record can change while
-// it is listed.
+// it is listed. An iterator over open files lists a record for each process that has the socket; it
+// is returned once.
 func (r *Reader) stored(each func(layout.Row)) error {
+	seen := map[layout.Row]struct{}{}
+	once := func(row layout.Row) {
+		if _, again := seen[row]; !again {
+			seen[row] = struct{}{}
+			each(row)
+		}
+	}
 	for name := range layout.Lists {
 		f, err := os.Open(filepath.Join(r.pins, layout.LinksDir, name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +84,7 @@ func (r *Reader) stored(each func(layout.Row)) error {
 		if err != nil {
 			return fmt.Errorf("open list %s: %w", name, err)
 		}
-		err = rows(f, each)
+		err = rows(f, once)
 		f.Close()
 		if err != nil {
 			return fmt.Errorf("read list %s: %w", name, err)

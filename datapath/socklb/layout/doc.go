@@ -9,3 +9,4 @@ package layout
 // The object is little endian only: no big-endian machine is supported (see bpf/README.md).
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-mcpu=v3 -O2 -g -Wall -Wextra -Werror -fno-strict-aliasing" -type range socklb ../../../bpf/socklb.bpf.c -- -I../../../bpf/include
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-mcpu=v3 -O2 -g -Wall -Wextra -Werror -fno-strict-aliasing" -type row records ../../../bpf/records.bpf.c -- -I../../../bpf/include
+//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-mcpu=v3 -O2 -g -Wall -Wextra -Werror -fno-strict-aliasing" files ../../../bpf/files.bpf.c -- -I../../../bpf/include

@@ -70,6 +70,17 @@ func Spec() (*ebpf.CollectionSpec, error) { return loadSocklb() }
 // ListSpec returns the compiled object of the iterators, not loaded yet.
 func ListSpec() (*ebpf.CollectionSpec, error) { return loadRecords() }
 
+// FileListSpec returns the compiled object of the iterators over open files, not loaded yet. It declares the
+// maps that they read. They print the same as those of ListSpec, whose place they take if the kernel
+// refuses those.
+func FileListSpec() (*ebpf.CollectionSpec, error) { return loadFiles() }
+
+// FileLists has, for each of Lists, the iterator over open files that takes its place.
+var FileLists = map[string]string{
+	recordsProgListConnected:   filesProgFilesConnected,
+	recordsProgListUnconnected: filesProgFilesUnconnected,
+}
+
 // Lists names the iterators over records in the storage of sockets, each with the map that it
 // lists. A list is pinned beside the hooks' links; who opens and reads it gets Rows.
 var Lists = map[string]string{
