@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 
+	"strait.io/strait/cli"
+	"strait.io/strait/cli/kernel"
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/internal/l4"
@@ -34,11 +36,11 @@ func TestBPFAgreesWithBpftool(t *testing.T) {
 		frontends[e.Value.number("index")] = e.Key.addr("addr", "port")
 	}
 
-	services := listOf[bpfService](t, tool.pins, "services")
+	services := listOf[kernel.BPFService](t, tool.pins, "services")
 	same(t, "services", services, tool.services(frontends))
-	same(t, "backends", listOf[bpfBackend](t, tool.pins, "backends"), tool.backends(frontends))
-	same(t, "slots", listOf[bpfSlot](t, tool.pins, "slots"), tool.slots(frontends))
-	affinity := listOf[bpfAffinity](t, tool.pins, "affinity")
+	same(t, "backends", listOf[kernel.BPFBackend](t, tool.pins, "backends"), tool.backends(frontends))
+	same(t, "slots", listOf[kernel.BPFSlot](t, tool.pins, "slots"), tool.slots(frontends))
+	affinity := listOf[kernel.BPFAffinity](t, tool.pins, "affinity")
 	for i := range affinity {
 		if a := &affinity[i]; a.IdleSeconds < 0 || a.IdleSeconds > 120 || math.Abs(a.IdleSeconds+a.LeftSeconds-600) > 1e-6 {
 			t.Errorf("affinity: %+v, of 600 seconds", *a)
@@ -46,8 +48,8 @@ func TestBPFAgreesWithBpftool(t *testing.T) {
 		affinity[i].IdleSeconds, affinity[i].LeftSeconds = 0, 0 // the clock is no part of the map
 	}
 	same(t, "affinity", affinity, tool.affinity())
-	sockets := listOf[bpfSocket](t, tool.pins, "sockets")
-	stored := func(s bpfSocket) bool { return s.Overflow }
+	sockets := listOf[kernel.BPFSocket](t, tool.pins, "sockets")
+	stored := func(s kernel.BPFSocket) bool { return s.Overflow }
 	if !slices.ContainsFunc(sockets, stored) {
 		t.Error("no socket has a second record")
 	}
@@ -175,9 +177,9 @@ func TestOptOutOfRealPins(t *testing.T) {
 	strait := func(args ...string) string {
 		t.Helper()
 		e := world(args...).on("/nonexistent/s").with("STRAIT_PINS", pins)
-		e.kernel = realKernel()
+		e.kernel = kernel.Real()
 		out := e.run(t)
-		if out.code != exitOK {
+		if out.code != cli.ExitOK {
 			t.Fatalf("%q: %+v", args, out)
 		}
 		return out.stdout
@@ -207,12 +209,12 @@ func TestOptOutOfRealPins(t *testing.T) {
 }
 
 // listOf runs a command on real pins.
-func listOf[T bpfItem](t *testing.T, pins, list string) []T {
+func listOf[T kernel.BPFItem](t *testing.T, pins, list string) []T {
 	t.Helper()
 	e := world("bpf", list, "--pins", pins, "-o", "json").on("/nonexistent/s")
-	e.kernel = realKernel()
+	e.kernel = kernel.Real()
 	out := e.run(t)
-	var answer bpfAnswer[T]
+	var answer kernel.BPFAnswer[T]
 	if err := json.Unmarshal([]byte(out.stdout), &answer); err != nil {
 		t.Fatalf("%s: %v: %s", list, err, out.stderr)
 	}
@@ -242,8 +244,8 @@ func same[T any](t *testing.T, name string, got, want []T) {
 func TestRealPinsErrors(t *testing.T) {
 	dir := testutil.BPFFS(t)
 	e := world("bpf", "services", "--pins", filepath.Join(dir, "none")).on("/nonexistent/s")
-	e.kernel = realKernel()
-	if got := e.run(t); got.code != exitUnknown || !bytes.Contains([]byte(got.stderr), []byte("this version of strait has no maps pinned at "+dir)) {
+	e.kernel = kernel.Real()
+	if got := e.run(t); got.code != cli.ExitUnknown || !bytes.Contains([]byte(got.stderr), []byte("this version of strait has no maps pinned at "+dir)) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -254,8 +256,8 @@ func TestPinsOfRoot(t *testing.T) {
 	balance(t, pins, testutil.Cgroup(t), datapath.Frontend{Addr: frontend("10.96.0.1:80/TCP")})
 	for _, command := range []string{"bpf services", "opt-out list"} {
 		e := world(append(strings.Fields(command), "--pins", pins)...).on("/nonexistent/s")
-		e.kernel = realKernel()
-		if got := e.run(t); got.code != exitOK {
+		e.kernel = kernel.Real()
+		if got := e.run(t); got.code != cli.ExitOK {
 			t.Fatalf("%s as root: %+v", command, got)
 		}
 		done := make(chan result)
@@ -268,7 +270,7 @@ func TestPinsOfRoot(t *testing.T) {
 			done <- e.run(t)
 		}()
 		got := <-done
-		if got.code != exitUnknown || !strings.Contains(got.stderr, "only root can\n  try  run the same command as root (sudo)") {
+		if got.code != cli.ExitUnknown || !strings.Contains(got.stderr, "only root can\n  try  run the same command as root (sudo)") {
 			t.Errorf("%s as nobody: %+v", command, got)
 		}
 	}

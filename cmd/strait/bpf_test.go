@@ -3,16 +3,15 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/cli"
+	"strait.io/strait/cli/kernel"
 	"strait.io/strait/datapath/socklb/inspect"
-	"strait.io/strait/internal/l4"
 )
 
 // TestWhichPins: the flag, then the environment, then the daemon's word, then the default; and names of a
@@ -56,7 +55,7 @@ func TestWhichPins(t *testing.T) {
 			}
 			e := world(args...).on(c.socket).with("STRAIT_PINS", c.env)
 			e.kernel = pins.kernel()
-			var got bpfAnswer[bpfService]
+			var got kernel.BPFAnswer[kernel.BPFService]
 			if err := json.Unmarshal([]byte(e.run(t).stdout), &got); err != nil {
 				t.Fatal(err)
 			}
@@ -71,59 +70,6 @@ func TestWhichPins(t *testing.T) {
 	if n := pins[inspect.DefaultPins].open; n != 0 {
 		t.Errorf("%d readers are left open", n)
 	}
-}
-
-func TestMapFilter(t *testing.T) {
-	all := []l4.Addr{frontend("241.7.3.9:80/TCP"), frontend("241.7.3.9:53/UDP"), frontend("241.7.3.9:53/TCP"),
-		frontend("241.200.1.1:80/TCP"), frontend("[fd00::9]:80/TCP")}
-	from := pinned{services: []api.Service{serve(), far(), headless()}}
-	for arg, want := range map[string][]int{
-		"241.7.3.9": {0, 1, 2}, "241.7.3.9:53": {1, 2}, "241.7.3.9:53/udp": {1}, "241.7.3.9/TCP": {0, 2},
-		"::ffff:241.7.3.9": {0, 1, 2}, "[::ffff:241.7.3.9]:80": {0}, "fd00::9": {4}, "[fd00::9]": {4}, "[fd00::9]:80": {4},
-		"fd00::9/UDP": nil, "10.0.0.1": nil, "default/serve": {0, 1}, "default/serve:dns": {1}, "default/serve:80": {0},
-		"default/far": {3}, "default/peers": nil,
-	} {
-		f, err := parseMapFilter([]string{arg})
-		if err == nil {
-			f, err = f.resolve(from)
-		}
-		if err != nil {
-			t.Errorf("%s: %v", arg, err)
-			continue
-		}
-		var got []int
-		for i, a := range all {
-			if f.matches(a) {
-				got = append(got, i)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s chooses %v, want %v", arg, got, want)
-		}
-	}
-	if f, err := parseMapFilter(nil); err != nil || !f.matches(all[0]) {
-		t.Errorf("no filter: %+v, %v", f, err)
-	}
-}
-
-func FuzzParseMapFilter(f *testing.F) {
-	for _, s := range []string{"default/serve:80", "241.7.3.9", "241.7.3.9:80/TCP", "[fd00::9]:80/UDP", "/", ":", "fe80::1%eth0"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, arg string) {
-		filter, err := parseMapFilter([]string{arg})
-		if err != nil {
-			return
-		}
-		if (filter.service != "") == filter.ip.IsValid() {
-			t.Fatalf("%q is a service or an address: %+v", arg, filter)
-		}
-		at := l4.Addr{IP: filter.ip, Port: filter.port, Proto: filter.proto}
-		if filter.ip.IsValid() && (!filter.matches(at) || filter.matches(l4.Addr{IP: netip.MustParseAddr("192.0.2.77"), Port: 9})) &&
-			filter.ip != netip.MustParseAddr("192.0.2.77") {
-			t.Fatalf("%q does not choose %s alone", arg, at)
-		}
-	})
 }
 
 func TestOptOut(t *testing.T) {
@@ -171,7 +117,7 @@ func TestOptOut(t *testing.T) {
 	do(1, "is not a cgroup v2 directory", "remove", "/nonexistent/gone")
 	node.byHand = nil
 
-	var data optOutChange
+	var data kernel.OptOutChange
 	if err := json.Unmarshal([]byte(do(0, "", "add", cgroup, "-o", "json")), &data); err != nil {
 		t.Fatal(err)
 	}
@@ -183,27 +129,8 @@ func TestOptOut(t *testing.T) {
 // TestOptOutThatDoesNotStay: what is reported as done is read back.
 func TestOptOutThatDoesNotStay(t *testing.T) {
 	e := world("opt-out", "add", fakeCgroup(t)).on("/nonexistent/s")
-	e.kernel.addOptOut = func(string, string) error { return nil }
-	if got := e.run(t); got.code != exitProblem || !strings.Contains(got.stderr, "did not stay") {
+	e.kernel.AddOptOut = func(string, string) error { return nil }
+	if got := e.run(t); got.code != cli.ExitProblem || !strings.Contains(got.stderr, "did not stay") {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{"/sys/fs/cgroup/a-b.slice": "/sys/fs/cgroup/a-b.slice",
-		`/x/dev-disk\x2dby.swap`: `'/x/dev-disk\x2dby.swap'`, "it's": `'it'\''s'`, "a b": "'a b'", "$(reboot)": "'$(reboot)'"} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%s became %s, want %s", word, got, want)
-		}
-	}
-}
-
-func TestWithoutEmpty(t *testing.T) {
-	header, rows := withoutEmpty([]string{"A", "B", "C"}, [][]string{{"x", "–", "–"}, {"–", "–", "y"}})
-	if got := strings.Join(header, " ") + strings.Join(slices.Concat(rows...), " "); got != "A Cx – – y" {
-		t.Errorf("%q", got)
-	}
-	if header, _ := withoutEmpty([]string{"A"}, nil); len(header) != 1 {
-		t.Error("a table without rows lost its header")
 	}
 }

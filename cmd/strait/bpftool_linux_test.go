@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"testing"
 
+	"strait.io/strait/cli/kernel"
 	"strait.io/strait/internal/l4"
 	"strait.io/strait/internal/testutil"
 )
@@ -133,12 +134,12 @@ func (b bpftool) sums(name, counter string) map[int]uint64 {
 	return out
 }
 
-func (b bpftool) services(frontends map[int]l4.Addr) (out []bpfService) {
+func (b bpftool) services(frontends map[int]l4.Addr) (out []kernel.BPFService) {
 	sets := b.values("sets")
 	connects, refused := b.sums("frontend_counters", "connects"), b.sums("frontend_counters", "refused")
 	for index, a := range frontends {
 		s := sets[index]
-		out = append(out, bpfService{named: named{Frontend: a}, Index: uint32(index), Base: uint32(s.wide("base")),
+		out = append(out, kernel.BPFService{Named: kernel.Named{Frontend: a}, Index: uint32(index), Base: uint32(s.wide("base")),
 			Count: uint32(s.wide("count")), AffinitySeconds: uint32(s.wide("affinity")), Connects: connects[index], Refused: refused[index]})
 	}
 	return out
@@ -155,38 +156,38 @@ func (b bpftool) eachSlot(frontends map[int]l4.Addr, fn func(l4.Addr, int, field
 	}
 }
 
-func (b bpftool) backends(frontends map[int]l4.Addr) (out []bpfBackend) {
+func (b bpftool) backends(frontends map[int]l4.Addr) (out []kernel.BPFBackend) {
 	connects := b.sums("backend_counters", "connects")
 	b.eachSlot(frontends, func(a l4.Addr, _ int, f fields) {
-		out = append(out, bpfBackend{named{Frontend: a}, f.addrPort("addr", "port"), uint32(f.wide("weight_minus_1")) + 1,
-			connects[f.number("counter")]})
+		out = append(out, kernel.BPFBackend{Named: kernel.Named{Frontend: a}, Backend: f.addrPort("addr", "port"), Weight: uint32(f.wide("weight_minus_1")) + 1,
+			Connects: connects[f.number("counter")]})
 	})
 	return out
 }
 
-func (b bpftool) slots(frontends map[int]l4.Addr) (out []bpfSlot) {
+func (b bpftool) slots(frontends map[int]l4.Addr) (out []kernel.BPFSlot) {
 	b.eachSlot(frontends, func(a l4.Addr, slot int, f fields) {
-		out = append(out, bpfSlot{uint32(slot), named{Frontend: a}, f.addrPort("addr", "port"), uint32(f.wide("threshold")),
-			uint32(f.wide("alias"))})
+		out = append(out, kernel.BPFSlot{Slot: uint32(slot), Named: kernel.Named{Frontend: a}, Backend: f.addrPort("addr", "port"), Threshold: uint32(f.wide("threshold")),
+			Alias: uint32(f.wide("alias"))})
 	})
 	return out
 }
 
-func (b bpftool) affinity() (out []bpfAffinity) {
+func (b bpftool) affinity() (out []kernel.BPFAffinity) {
 	for _, e := range b.dump("affinities") {
-		out = append(out, bpfAffinity{named: named{Frontend: e.Key.object("frontend").addr("addr", "port")},
+		out = append(out, kernel.BPFAffinity{Named: kernel.Named{Frontend: e.Key.object("frontend").addr("addr", "port")},
 			Client: e.Key.wide("client"), Backend: e.Value.addrPort("backend", "port")})
 	}
 	return out
 }
 
 // sockets lists the records at home. bpftool cannot read the storage of sockets.
-func (b bpftool) sockets() (out []bpfSocket) {
+func (b bpftool) sockets() (out []kernel.BPFSocket) {
 	for _, e := range b.dump("sockets") {
 		flow, cookie := e.Value.object("flow"), e.Value.wide("cookie")
 		if cookie != 0 {
-			out = append(out, bpfSocket{cookie, named{Frontend: flow.addr("frontend", "frontend_port")},
-				flow.addrPort("backend", "backend_port"), flow.wide("connected") != 0, false})
+			out = append(out, kernel.BPFSocket{Cookie: cookie, Named: kernel.Named{Frontend: flow.addr("frontend", "frontend_port")},
+				Backend: flow.addrPort("backend", "backend_port"), Connected: flow.wide("connected") != 0})
 		}
 	}
 	return out

@@ -9,7 +9,6 @@ import (
 	"go/token"
 	"net"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -22,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
@@ -129,7 +129,7 @@ func TestExitCodes(t *testing.T) {
 			if !strings.Contains(got.stdout+got.stderr, c.message) {
 				t.Errorf("prints nothing of %q:\n%s%s", c.message, got.stdout, got.stderr)
 			}
-			if (c.code == exitUsage || c.code == exitUnknown) && got.stdout != "" {
+			if (c.code == cli.ExitUsage || c.code == cli.ExitUnknown) && got.stdout != "" {
 				t.Errorf("stdout must hold results only: %s", got.stdout)
 			}
 		})
@@ -304,7 +304,7 @@ func TestJSONRoundTrip(t *testing.T) {
 func TestUnknownPolicy(t *testing.T) {
 	socket, _ := startServer(t, wellView())
 	got := world("policy", "nothing").on(socket).run(t)
-	if got.code != exitProblem || got.stdout != "" || !strings.Contains(got.stderr, `cluster us-east has no policy "nothing" in force`) ||
+	if got.code != cli.ExitProblem || got.stdout != "" || !strings.Contains(got.stderr, `cluster us-east has no policy "nothing" in force`) ||
 		!strings.Contains(got.stderr, "run strait policy for those that it has") {
 		t.Errorf("%+v", got)
 	}
@@ -313,11 +313,11 @@ func TestUnknownPolicy(t *testing.T) {
 func TestColour(t *testing.T) {
 	socket, _ := startServer(t, illView())
 	terminal := world("status").on(socket)
-	terminal.isTerminal = true
+	terminal.IsTerminal = true
 	withFlag := world("status", "--no-color").on(socket)
-	withFlag.isTerminal = true
+	withFlag.IsTerminal = true
 	asJSON := world("status", "-o", "json").on(socket)
-	asJSON.isTerminal = true
+	asJSON.IsTerminal = true
 	for _, c := range []struct {
 		name    string
 		env     env
@@ -368,14 +368,14 @@ func TestWait(t *testing.T) {
 		none := filepath.Join(t.TempDir(), "none.sock")
 		started := time.Now()
 		got := world("status", "--wait=300ms").on(none).run(t)
-		if got.code != exitWaitOver || !strings.Contains(got.stderr, "there is no socket") || time.Since(started) < 300*time.Millisecond {
+		if got.code != cli.ExitWaitOver || !strings.Contains(got.stderr, "there is no socket") || time.Since(started) < 300*time.Millisecond {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("runs out", func(t *testing.T) {
 		socket, _ := startServer(t, illView())
 		got := world("status", "--wait=300ms", "-o", "json").on(socket).run(t)
-		if got.code != exitWaitOver || !strings.Contains(got.stderr, "ran out") || !json.Valid([]byte(got.stdout)) {
+		if got.code != cli.ExitWaitOver || !strings.Contains(got.stderr, "ran out") || !json.Valid([]byte(got.stdout)) {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -395,14 +395,14 @@ func TestWait(t *testing.T) {
 		defer l.Close()
 		started := time.Now()
 		got := world("status", "--wait=20s").on(socket).run(t)
-		if got.code != exitUnknown || !strings.Contains(got.stderr, "not from this version of strait") || time.Since(started) > 5*time.Second {
+		if got.code != cli.ExitUnknown || !strings.Contains(got.stderr, "not from this version of strait") || time.Since(started) > 5*time.Second {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel)
-		if code := run(ctx, world("status", "--wait=20s").on("/nonexistent/s")); code != exitInterrupted {
+		if code := run(ctx, world("status", "--wait=20s").on("/nonexistent/s")); code != cli.ExitInterrupted {
 			t.Errorf("exit code %d", code)
 		}
 	})
@@ -428,64 +428,5 @@ func TestCompletion(t *testing.T) {
 	}
 	if got := world("__complete", "explain", "").on("/nonexistent/s").run(t); got.code != 0 || !strings.HasPrefix(got.stdout, ":4") {
 		t.Errorf("without a daemon: %+v", got)
-	}
-}
-
-func TestTableAligns(t *testing.T) {
-	var b strings.Builder
-	printer{w: &b}.table([]string{"A", "B", "C"}, [][]string{{"–", "✓ yes", "x"}, {"long cell", "", "y"}, {"z", "", ""}})
-	want := "A          B      C\n–          ✓ yes  x\nlong cell         y\nz\n"
-	if b.String() != want {
-		t.Errorf("got\n%swant\n%s", b.String(), want)
-	}
-}
-
-func TestSpellReplacesWhatASCIIHasNot(t *testing.T) {
-	for text, want := range map[string]string{"✓ zoné – a · b": "ok zon? - a - b", "! x": "warn x", "what!": "what!", "✗ y": "FAIL y"} {
-		if got := (printer{ascii: true}).spell(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestExplainMarksTheLastResort(t *testing.T) {
-	rows := explainRows(api.Frontend{Endpoints: []api.Endpoint{
-		{Tier: "node", Ready: false, Share: 1, Reason: "terminating"}, {Tier: "node", Ready: false, Reason: "not ready"}}})
-	if got := rows[0][7] + ", " + rows[1][7]; got != "! terminating, ✗ not ready" {
-		t.Errorf("%q", got)
-	}
-}
-
-func FuzzParseService(f *testing.F) {
-	for _, s := range []string{"default/serve", "default/serve:80", "serve", "/", "a/b/c", ":", ""} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, arg string) {
-		service, port, err := parseService(arg)
-		if err != nil {
-			return
-		}
-		again := service
-		if port != "" {
-			again += ":" + port
-		}
-		if again != arg || strings.Count(service, "/") != 1 {
-			t.Errorf("%q became %q and %q", arg, service, port)
-		}
-	})
-}
-
-func TestOnlyPortKeepsBothFamilies(t *testing.T) {
-	s := serve()
-	v6 := s.Frontends[0]
-	v6.Addr.IP = netip.MustParseAddr("fd00::9")
-	s.Frontends = append(s.Frontends, v6)
-	for _, port := range []string{"http", "80"} {
-		if got, err := onlyPort(s, port); err != nil || len(got.Frontends) != 2 {
-			t.Errorf("%s: %d frontends, %v", port, len(got.Frontends), err)
-		}
-	}
-	if len(s.Frontends) != 3 {
-		t.Error("the service given was changed")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.io/strait/cli"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -94,7 +95,7 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out lockedBuffer
 	e := world("explain", "default/serve", "--watch", "--socket", socket)
-	e.stdout = &out
+	e.Stdout = &out
 	done := make(chan int)
 	go func() { done <- run(ctx, e) }()
 	shown := func() int { return strings.Count(out.String(), "new connections go to") }
@@ -112,7 +113,7 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	src.view.Store(counted)
-	time.Sleep(2*watchEvery + watchEvery/2)
+	time.Sleep(2500 * time.Millisecond)
 	if got := shown(); got != first {
 		t.Errorf("explained %d frontends after a counter changed, and %d before", got, first)
 	}
@@ -172,8 +173,28 @@ func TestDrainTimeout(t *testing.T) {
 	}
 	for _, verb := range []string{"drain", "undrain"} {
 		got := world("cluster", verb, "us-east", "--kubeconfig", kubeconfig, "--timeout", "200ms").run(t)
-		if got.code != exitWaitOver || !strings.Contains(got.stderr, "not done within 200ms; use --timeout to wait longer") {
+		if got.code != cli.ExitWaitOver || !strings.Contains(got.stderr, "not done within 200ms; use --timeout to wait longer") {
 			t.Errorf("%s: %+v", verb, got)
+		}
+	}
+}
+
+// TestClusterUsage: what can be known without an API server is reported without one.
+func TestClusterUsage(t *testing.T) {
+	for _, c := range []struct {
+		args    []string
+		code    int
+		message string
+	}{
+		{[]string{"clusterset", "connect", "--context", "a"}, cli.ExitUsage, "needs two clusters"},
+		{[]string{"clusterset", "disconnect", "--context", "a"}, cli.ExitUsage, "accepts 1 arg"},
+		{[]string{"install", "--context", "a", "-o", "json"}, cli.ExitUsage, "no --output json"},
+		{[]string{"clusterset", "status", "-o", "yaml"}, cli.ExitUsage, "no --output yaml"},
+		{[]string{"install", "--kubeconfig", "/nonexistent", "--context", "a"}, cli.ExitProblem, `context "a"`},
+		{[]string{"install", "--kubeconfig", "/nonexistent", "extra"}, cli.ExitUsage, "extra"},
+	} {
+		if got := world(c.args...).run(t); got.code != c.code || !strings.Contains(got.stderr, c.message) {
+			t.Errorf("%v: exit code %d, %s", c.args, got.code, got.stderr)
 		}
 	}
 }

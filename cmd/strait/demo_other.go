@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"strait.io/strait/cli"
 )
 
 // demoCommand stands for the demo, which makes network namespaces and starts daemons.
@@ -16,9 +18,9 @@ func demoCommand() *cobra.Command {
 		Example:            "  strait demo",
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			f := needsNode("strait demo", runtime.GOOS)
+			f := cli.NeedsNode("strait demo", runtime.GOOS)
 			f.Try = "run it on a Linux machine, as root"
-			return &exitError{exitProblem, f}
+			return cli.Exit(cli.ExitProblem, f)
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"strait.io/strait/cli/kernel"
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 )
@@ -30,12 +31,17 @@ type fakeNode struct {
 	open             int
 }
 
-func (n *fakeNode) Services() ([]inspect.ServiceRow, error)  { return n.services, n.broken }
-func (n *fakeNode) Backends() ([]inspect.BackendRow, error)  { return n.backends, n.broken }
-func (n *fakeNode) Slots() ([]inspect.SlotRow, error)        { return n.slots, n.broken }
+func (n *fakeNode) Services() ([]inspect.ServiceRow, error) { return n.services, n.broken }
+
+func (n *fakeNode) Backends() ([]inspect.BackendRow, error) { return n.backends, n.broken }
+
+func (n *fakeNode) Slots() ([]inspect.SlotRow, error) { return n.slots, n.broken }
+
 func (n *fakeNode) Affinity() ([]inspect.AffinityRow, error) { return n.affinity, n.broken }
-func (n *fakeNode) Sockets() ([]inspect.SocketRow, error)    { return n.sockets, n.broken }
-func (n *fakeNode) Close()                                   { n.open-- }
+
+func (n *fakeNode) Sockets() ([]inspect.SocketRow, error) { return n.sockets, n.broken }
+
+func (n *fakeNode) Close() { n.open-- }
 
 func (p fakePins) find(dir string) (*fakeNode, error) {
 	switch n := p[dir]; {
@@ -48,9 +54,9 @@ func (p fakePins) find(dir string) (*fakeNode, error) {
 	}
 }
 
-func (p fakePins) kernel() kernel {
-	return kernel{
-		open: func(pins string) (pinnedMaps, error) {
+func (p fakePins) kernel() kernel.Kernel {
+	return kernel.Kernel{
+		Open: func(pins string) (kernel.PinnedMaps, error) {
 			n, err := p.find(pins)
 			if err != nil {
 				return nil, err
@@ -58,23 +64,22 @@ func (p fakePins) kernel() kernel {
 			n.open++
 			return n, nil
 		},
-		optOuts: func(pins string) ([]string, error) {
+		OptOuts: func(pins string) ([]string, error) {
 			n, err := p.find(pins)
 			if err != nil {
 				return nil, err
 			}
 			return slices.Concat(n.byHand, n.byDaemon), nil
 		},
-		checkOptOut: func(string) error { return nil },
-		proxied:     func() bool { return false },
-		addOptOut: func(pins, cgroup string) error {
+		CheckOptOut: func(string) error { return nil },
+		AddOptOut: func(pins, cgroup string) error {
 			n, err := p.find(pins)
 			if err == nil {
 				n.byHand = append(n.byHand, cgroup)
 			}
 			return err
 		},
-		removeOptOut: func(pins, cgroup string) error {
+		RemoveOptOut: func(pins, cgroup string) error {
 			n, err := p.find(pins)
 			if err == nil {
 				n.byHand = slices.DeleteFunc(n.byHand, func(c string) bool { return c == cgroup })

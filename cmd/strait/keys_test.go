@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"strait.io/strait/cli"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
 )
@@ -89,7 +90,11 @@ func TestKeys(t *testing.T) {
 	if still := ok("pins", "--dir", at("b")); strings.Count(both, "SHA256:") != 4 || strings.Count(still, "SHA256:") != 4 {
 		t.Errorf("pins of b after the first step:\n%s\nand after the second:\n%s", both, still)
 	}
-	pins, root, _, err := keyDir(at("a")).read()
+	pins, err := authority.ParsePins([]byte(read("a/pins.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := authority.ParsePrivate(strings.TrimSpace(read("a/root.key")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +106,10 @@ func TestKeys(t *testing.T) {
 		}})
 		return world("clusterset", "rotate", "--finish", "--dir", at("a")).on(socket).run(t)
 	}
-	if r := finish(pins["rack1"].Roots[0]); r.code != exitProblem || !strings.Contains(r.stderr, "n2: still certified by the old root") {
+	if r := finish(pins["rack1"].Roots[0]); r.code != cli.ExitProblem || !strings.Contains(r.stderr, "n2: still certified by the old root") {
 		t.Errorf("while a node is certified by the old root: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := finish(root.Public()); r.code != exitOK || strings.Count(ok("pins", "--dir", at("a")), "SHA256:") != 3 {
+	if r := finish(root.Public()); r.code != cli.ExitOK || strings.Count(ok("pins", "--dir", at("a")), "SHA256:") != 3 {
 		t.Errorf("the last step: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	key := "SHA256:" + strings.Repeat("A", 43)
@@ -114,10 +119,10 @@ func TestKeys(t *testing.T) {
 	if !strings.Contains(read("a/pins.yaml"), "- "+key) {
 		t.Errorf("a revoked key is not in the pins:\n%s", read("a/pins.yaml"))
 	}
-	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", key, "--yes").run(t); r.code != exitUsage || !strings.Contains(r.stderr, "revoked already") {
+	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", key, "--yes").run(t); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "revoked already") {
 		t.Errorf("revoke again: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", "n7", "--yes").run(t); r.code != exitUsage || !strings.Contains(r.stderr, "--key: \"n7\" is not the fingerprint") {
+	if r := world("node", "revoke", "n7", "--dir", at("a"), "--key", "n7", "--yes").run(t); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "--key: \"n7\" is not the fingerprint") {
 		t.Errorf("a key that is none: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	prints(ok("forget", "--dir", at("b"), "rack3", "--yes"), "evicted")
@@ -143,26 +148,26 @@ func TestKeysRefuse(t *testing.T) {
 		code    int
 		message string
 	}{
-		{"before there are keys", invite("rack2", "10.2.0.0/16"), "", exitProblem, "strait clusterset init"},
-		{"a range that is none", []string{"init", "--id", "rack1", "--nodes", "here"}, "", exitUsage, "--nodes"},
-		{"no id", []string{"init", "--nodes", "192.0.2.0/24"}, "", exitUsage, "id"},
-		{"every address", []string{"init", "--dir", at("b"), "--id", "rack1", "--nodes", "0.0.0.0/0"}, "", exitProblem, "covers every address"},
-		{"the first time", first, "", exitOK, ""},
-		{"twice", first, "", exitProblem, "has the keys of a cluster already"},
-		{"overlap", invite("rack2", "10.0.0.0/8", "--yes"), "", exitProblem, "the pods of cluster rack1 have 10.1.0.0/16"},
-		{"the same id", invite("rack1", "10.2.0.0/16", "--yes"), "", exitProblem, "pinned already"},
-		{"no answer", invite("rack2", "10.2.0.0/16"), "", exitUsage, "pass --yes"},
-		{"the answer is no", invite("rack2", "10.2.0.0/16"), "n\n", exitProblem, "nothing was written"},
-		{"the answer is yes", invite("rack2", "10.2.0.0/16"), "y\n", exitOK, ""},
-		{"no file", []string{"accept", at("nothing")}, "", exitProblem, "no such file"},
-		{"garbage", []string{"accept", at("garbage"), "--yes"}, "", exitProblem, "read invitation"},
-		{"evict itself", []string{"evict", "--dir", at("a"), "rack1", "--yes"}, "", exitUsage, "is this cluster"},
-		{"evict an unknown cluster", []string{"evict", "--dir", at("a"), "rack7", "--yes"}, "", exitUsage, "no cluster rack7 is pinned"},
-		{"finish what was not begun", []string{"rotate", "--dir", at("a"), "--finish"}, "", exitProblem, "begin with strait clusterset rotate"},
-		{"a member", []string{"accept", "--dir", at("a"), at("rack2"), "--yes"}, "", exitProblem, "has the keys of a cluster already"},
+		{"before there are keys", invite("rack2", "10.2.0.0/16"), "", cli.ExitProblem, "strait clusterset init"},
+		{"a range that is none", []string{"init", "--id", "rack1", "--nodes", "here"}, "", cli.ExitUsage, "--nodes"},
+		{"no id", []string{"init", "--nodes", "192.0.2.0/24"}, "", cli.ExitUsage, "id"},
+		{"every address", []string{"init", "--dir", at("b"), "--id", "rack1", "--nodes", "0.0.0.0/0"}, "", cli.ExitProblem, "covers every address"},
+		{"the first time", first, "", cli.ExitOK, ""},
+		{"twice", first, "", cli.ExitProblem, "has the keys of a cluster already"},
+		{"overlap", invite("rack2", "10.0.0.0/8", "--yes"), "", cli.ExitProblem, "the pods of cluster rack1 have 10.1.0.0/16"},
+		{"the same id", invite("rack1", "10.2.0.0/16", "--yes"), "", cli.ExitProblem, "pinned already"},
+		{"no answer", invite("rack2", "10.2.0.0/16"), "", cli.ExitUsage, "pass --yes"},
+		{"the answer is no", invite("rack2", "10.2.0.0/16"), "n\n", cli.ExitProblem, "nothing was written"},
+		{"the answer is yes", invite("rack2", "10.2.0.0/16"), "y\n", cli.ExitOK, ""},
+		{"no file", []string{"accept", at("nothing")}, "", cli.ExitProblem, "no such file"},
+		{"garbage", []string{"accept", at("garbage"), "--yes"}, "", cli.ExitProblem, "read invitation"},
+		{"evict itself", []string{"evict", "--dir", at("a"), "rack1", "--yes"}, "", cli.ExitUsage, "is this cluster"},
+		{"evict an unknown cluster", []string{"evict", "--dir", at("a"), "rack7", "--yes"}, "", cli.ExitUsage, "no cluster rack7 is pinned"},
+		{"finish what was not begun", []string{"rotate", "--dir", at("a"), "--finish"}, "", cli.ExitProblem, "begin with strait clusterset rotate"},
+		{"a member", []string{"accept", "--dir", at("a"), at("rack2"), "--yes"}, "", cli.ExitProblem, "has the keys of a cluster already"},
 	} {
 		e := world(append([]string{"clusterset"}, c.args...)...)
-		e.stdin = strings.NewReader(c.in)
+		e.Stdin = strings.NewReader(c.in)
 		if r := e.run(t); r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.message) {
 			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", c.what, r.code, c.code, c.message, r.stdout, r.stderr)
 		}

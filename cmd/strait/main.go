@@ -1,7 +1,7 @@
 // Command strait is the user's tool. It asks the straitd on this node over a unix socket and prints
 // the answers as tables, JSON or YAML. If there is no daemon, or its answers are in doubt, it reads
-// and changes the daemon's pins directly (packages below datapath/socklb). With a kubeconfig it
-// installs strait in Kubernetes clusters and joins them (package install/cluster).
+// and changes the daemon's pins directly. With a kubeconfig it installs strait in Kubernetes clusters
+// and joins them. The commands are those of the packages below cli.
 //
 // Inputs are flags, the daemon's answers (package daemon/api), pins and API servers; outputs are
 // text and an exit code. It must not know how answers are computed: no gossip, no backend choice.
@@ -15,19 +15,30 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"strait.io/strait/cli"
+	"strait.io/strait/cli/kernel"
+	"strait.io/strait/cli/node"
 )
+
+// version is set by the linker (-X main.version=…); if empty, the Go toolchain's stamp is used.
+var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, env{
-		args:       os.Args[1:],
-		stdin:      os.Stdin,
-		stdout:     os.Stdout,
-		stderr:     os.Stderr,
-		getenv:     os.Getenv,
-		now:        time.Now,
-		isTerminal: term.IsTerminal(int(os.Stdout.Fd())),
-		kernel:     realKernel(),
+		App: cli.App{
+			Args:       os.Args[1:],
+			Stdin:      os.Stdin,
+			Stdout:     os.Stdout,
+			Stderr:     os.Stderr,
+			Getenv:     os.Getenv,
+			Now:        time.Now,
+			IsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+			Version:    version,
+		},
+		kernel:  kernel.Real(),
+		proxied: node.Proxied,
 	})
 	stop()
 	os.Exit(code)

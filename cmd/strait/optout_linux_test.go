@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"strait.io/strait/cli"
+	"strait.io/strait/cli/kernel"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/testutil"
 )
@@ -22,7 +24,7 @@ func TestOptOutDryRunRefusesAlike(t *testing.T) {
 	}
 	strait := func(args ...string) result {
 		e := world(append([]string{"opt-out"}, args...)...).on("/nonexistent/s").with("STRAIT_PINS", pins)
-		e.kernel = realKernel()
+		e.kernel = kernel.Real()
 		return e.run(t)
 	}
 	for _, tt := range []struct{ cgroup, want string }{
@@ -31,11 +33,11 @@ func TestOptOutDryRunRefusesAlike(t *testing.T) {
 		{t.TempDir(), "is not a cgroup v2 directory"},
 	} {
 		dry, wet := strait("add", tt.cgroup, "--dry-run"), strait("add", tt.cgroup)
-		if dry != wet || dry.code != exitProblem || !strings.Contains(dry.stderr, tt.want) {
+		if dry != wet || dry.code != cli.ExitProblem || !strings.Contains(dry.stderr, tt.want) {
 			t.Errorf("%s: dry run %+v, change %+v; want %q of both", tt.cgroup, dry, wet, tt.want)
 		}
 	}
-	if got := strait("list"); got.code != exitOK || !strings.Contains(got.stdout, "0 cgroups") {
+	if got := strait("list"); got.code != cli.ExitOK || !strings.Contains(got.stdout, "0 cgroups") {
 		t.Errorf("list: %+v", got)
 	}
 }

@@ -36,7 +36,7 @@ func TestPeerListProxy(t *testing.T) {
 	socket, _ := startServer(t, v)
 	for _, proxied := range []bool{false, true} {
 		e := world("peer", "list").on(socket)
-		e.kernel.proxied = func() bool { return proxied }
+		e.proxied = func() bool { return proxied }
 		got := e.run(t)
 		if listed := strings.Contains(got.stdout, "laptop calls ClusterSetIPs, such as 10.96.3.9 of default/far"); got.code != 0 || listed == proxied {
 			t.Errorf("with kube-proxy %v: exit code %d\n%s", proxied, got.code, got.stdout)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strait.io/strait/cli"
 	"strait.io/strait/docs"
 	"strait.io/strait/internal/problem"
 )
@@ -34,7 +35,7 @@ func explainProblems(help *cobra.Command) {
 		code := problem.Code(strings.ToUpper(words[0]))
 		section, found := docs.Problem(code)
 		if !found {
-			return usageError("no problem has the code %s; docs/problems.md lists all codes", code)
+			return cli.UsageError("no problem has the code %s; docs/problems.md lists all codes", code)
 		}
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), plainText(section))
 		return err

@@ -4,45 +4,30 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"strait.io/strait/cli"
+	"strait.io/strait/cli/fleet"
+	"strait.io/strait/cli/kernel"
+	"strait.io/strait/cli/node"
 	"strait.io/strait/daemon/api"
-	"strait.io/strait/daemon/api/client"
 )
-
-// answerTimeout bounds one request to the daemon, which answers from memory in milliseconds.
-const answerTimeout = 5 * time.Second
 
 // env is what the commands see of the outside world. Tests replace it to run commands in process.
 type env struct {
-	args       []string // without the program's name
-	stdin      io.Reader
-	stdout     io.Writer
-	stderr     io.Writer
-	getenv     func(string) string
-	now        func() time.Time
-	isTerminal bool // of stdout
-	kernel     kernel
-}
-
-// app is one run of the program: its environment and the global flags.
-type app struct {
-	env
-	socket  string
-	output  string
-	noColor bool
-	ascii   bool
+	cli.App
+	kernel kernel.Kernel
+	// proxied reports whether kube-proxy runs on this node.
+	proxied func() bool
 }
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, e env) int {
 	root := newRoot(e)
-	root.SetArgs(e.args)
+	root.SetArgs(e.Args)
 	cmd, err := root.ExecuteContextC(ctx)
-	return e.report(ctx, cmd, err)
+	return e.Report(ctx, cmd, err)
 }
 
 const rootLong = `strait shows what straitd, the daemon on this node, knows and does: which clusters it hears,
@@ -62,7 +47,7 @@ const (
 
 func newRoot(e env) *cobra.Command {
 	cobra.EnableCommandSorting = false // help lists commands in the order of AddCommand
-	a := &app{env: e}
+	a := &e.App
 	root := &cobra.Command{
 		Use:           "strait",
 		Short:         "See what straitd knows and does on this node",
@@ -73,27 +58,29 @@ func newRoot(e env) *cobra.Command {
 		DisableSuggestions:         true,
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
-		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.checkOutput() },
+		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.CheckOutput() },
 	}
-	root.SetOut(e.stdout)
-	root.SetErr(e.stderr)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
-	flags.StringVar(&a.socket, "socket", cmp.Or(e.getenv("STRAIT_SOCKET"), api.DefaultSocket),
+	flags.StringVar(&a.Socket, "socket", cmp.Or(e.Getenv("STRAIT_SOCKET"), api.DefaultSocket),
 		"straitd socket `path` (env STRAIT_SOCKET)")
-	flags.StringVarP(&a.output, "output", "o", "table", "output `format`: table, json or yaml")
-	flags.BoolVar(&a.noColor, "no-color", false, "disable colour, even on a terminal (env NO_COLOR)")
-	flags.BoolVar(&a.ascii, "ascii", false, "print ASCII only: ok, warn, FAIL instead of ✓, !, ✗")
+	flags.StringVarP(&a.Output, "output", "o", "table", "output `format`: table, json or yaml")
+	flags.BoolVar(&a.NoColor, "no-color", false, "disable colour, even on a terminal (env NO_COLOR)")
+	flags.BoolVar(&a.ASCII, "ascii", false, "print ASCII only: ok, warn, FAIL instead of ✓, !, ✗")
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-	addGroup(root, groupNode, "Ask straitd on this node:", a.statusCommand(), a.servicesCommand(),
-		a.explainCommand(), a.backendsCommand(), a.nodesCommand(), a.membersCommand(), a.policyCommand(), a.graphCommand(), a.peerCommand())
-	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", a.bpfCommand(), a.optOutCommand())
-	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", a.installCommand(),
-		a.clustersetCommand(), a.clusterCommand(), a.dnsCommand(), a.replicateCommand(), a.upgradeCommand(), a.uninstallCommand())
-	addGroup(root, groupOther, "Other commands:", demoCommand(), a.versionCommand())
+	nodes := node.NodesCommand(a)
+	nodes.AddCommand(fleet.RevokeCommand(a))
+	addGroup(root, groupNode, "Ask straitd on this node:", node.StatusCommand(a), node.ServicesCommand(a),
+		node.ExplainCommand(a), node.BackendsCommand(a), nodes, node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a), node.PeerCommand(a, e.proxied))
+	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", kernel.BPFCommand(a, e.kernel), kernel.OptOutCommand(a, e.kernel))
+	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", fleet.InstallCommand(a),
+		fleet.ClustersetCommand(a), fleet.ClusterCommand(a), fleet.DnsCommand(a), fleet.ReplicateCommand(a), fleet.UpgradeCommand(a), fleet.UninstallCommand(a))
+	addGroup(root, groupOther, "Other commands:", demoCommand(), node.VersionCommand(a))
 	finishBuiltins(root)
-	typeErrors(root)
+	cli.TypeErrors(root)
 	return root
 }
 
@@ -106,14 +93,6 @@ func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command)
 	}
 }
 
-func (a *app) checkOutput() error {
-	switch a.output {
-	case "table", "json", "yaml":
-		return nil
-	}
-	return usageError("unknown --output %q; use table, json or yaml", a.output)
-}
-
 // finishBuiltins gives cobra's own commands examples, as ours have, and makes them fail on unknown
 // arguments. The help of root ends with the exit codes.
 func finishBuiltins(root *cobra.Command) {
@@ -121,7 +100,7 @@ func finishBuiltins(root *cobra.Command) {
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
 		if cmd == root {
-			fmt.Fprint(cmd.OutOrStdout(), "\n"+exitCodes)
+			fmt.Fprint(cmd.OutOrStdout(), "\n"+cli.ExitCodes)
 		}
 	})
 	root.SetHelpCommandGroupID(groupOther)
@@ -153,11 +132,4 @@ func finishBuiltins(root *cobra.Command) {
 			}
 		}
 	}
-}
-
-// ask sends one request to the daemon, with a deadline.
-func ask[T any](ctx context.Context, a *app, question func(*client.Client, context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	return question(client.OnSocket(a.socket), ctx)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/daemon/api/server"
@@ -132,13 +133,13 @@ type result struct {
 
 // world is an env for tests: no environment, no terminal, a clock that stands still, pins that are a fake's.
 func world(args ...string) env {
-	return env{args: args, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" },
-		now: func() time.Time { return now }, kernel: wellPins().kernel()}
+	return env{cli.App{Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" },
+		Now: func() time.Time { return now }}, wellPins().kernel(), func() bool { return false }}
 }
 
 func (e env) with(key, value string) env {
-	before := e.getenv
-	e.getenv = func(k string) string {
+	before := e.Getenv
+	e.Getenv = func(k string) string {
 		if k == key {
 			return value
 		}
@@ -152,7 +153,7 @@ func (e env) on(socket string) env { return e.with("STRAIT_SOCKET", socket) }
 func (e env) run(t *testing.T) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	e.stdout, e.stderr = &stdout, &stderr
+	e.Stdout, e.Stderr = &stdout, &stderr
 	code := run(t.Context(), e)
 	return result{code, stdout.String(), stderr.String()}
 }

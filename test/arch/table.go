@@ -144,13 +144,20 @@ var Table = []Package{
 	{Path: "docs", Pure: true},
 
 	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/lend"}},
-	// It asks the daemon and, like the demo, also reads the pinned maps: the daemon can be dead.
-	{Path: "cmd/strait", Imports: []string{
-		"daemon/api", "daemon/api/client", "demo", "datapath", "datapath/socklb/inspect", "datapath/socklb/optout",
-		"clustermesh", "clustermesh/authority",
-		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "docs",
+	// What the commands of strait have in common, and its groups of commands, which do not know each other.
+	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client"}},
+	{Path: "cli/node", Imports: []string{"cli", "daemon/api", "daemon/api/client", "datapath", "clustermesh", "clustermesh/authority"}},
+	// Like the demo, it also reads the pinned maps: the daemon can be dead.
+	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "datapath/socklb/inspect", "datapath/socklb/optout"}},
+	{Path: "cli/fleet", Imports: []string{
+		"cli", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
+		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust",
 		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate",
-	}, Tests: []string{"datapath/socklb", "daemon/api/server"}},
+	}},
+	{
+		Path: "cmd/strait", Imports: []string{"cli", "cli/fleet", "cli/kernel", "cli/node", "daemon/api", "demo", "docs"},
+		Tests: []string{"clustermesh/authority", "datapath", "datapath/socklb", "datapath/socklb/inspect", "daemon/api/client", "daemon/api/server"},
+	},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.
 	{Path: "demo", Imports: []string{
@@ -307,7 +314,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
-		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cmd/strait", "daemon", "daemon/identity"},
+		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cli/fleet", "daemon", "daemon/identity"},
 		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
 	},
 	{
@@ -327,7 +334,7 @@ var Dependencies = []Dependency{
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{
 		Path:   "github.com/spf13/cobra",
-		Owners: []string{"cmd/straitd", "cmd/strait", "demo"},
+		Owners: []string{"cmd/straitd", "cmd/strait", "cli", "cli/node", "cli/kernel", "cli/fleet", "demo"},
 		Why:    "each package declares the commands that it runs",
 	},
 	{
@@ -363,7 +370,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
-		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust"},
+		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cli", "cli/fleet", "cli/node", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust"},
 		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "test/faults"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},

@@ -1,0 +1,71 @@
+// Package cli is what the commands of strait have in common: the streams and flags of one run, exit
+// codes, how tables, JSON and YAML are printed, and one request to the daemon on this node.
+//
+// Inputs are flags and the daemon's answers (package daemon/api); outputs are text and errors with an
+// exit code. It must not know any command, nor how answers are computed.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+)
+
+// answerTimeout bounds one request to the daemon, which answers from memory in milliseconds.
+const answerTimeout = 5 * time.Second
+
+// App is one run of the program: what commands see of the outside world, and the global flags. Tests
+// replace it to run commands in process.
+type App struct {
+	Args       []string // without the program's name
+	Stdin      io.Reader
+	Stdout     io.Writer
+	Stderr     io.Writer
+	Getenv     func(string) string
+	Now        func() time.Time
+	IsTerminal bool // of stdout
+	// Version is what the linker set; if empty, the Go toolchain's stamp is used.
+	Version string
+	// Socket is that of the daemon.
+	Socket string
+	// Output is the format: table, json or yaml.
+	Output  string
+	NoColor bool
+	ASCII   bool
+}
+
+// CheckOutput checks the flag --output.
+func (a *App) CheckOutput() error {
+	switch a.Output {
+	case "table", "json", "yaml":
+		return nil
+	}
+	return UsageError("unknown --output %q; use table, json or yaml", a.Output)
+}
+
+// Ask sends one request to the daemon, with a deadline.
+func Ask[T any](ctx context.Context, a *App, question func(*client.Client, context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return question(client.OnSocket(a.Socket), ctx)
+}
+
+// Begin prints an answer as data, and is done, if -o asks for that. Otherwise it prints the header
+// of a table, and returns the printer for what follows.
+func (a *App) Begin(answer any, from api.Viewpoint) (p Printer, done bool, err error) {
+	if done, err = a.Data(answer); done {
+		return p, done, err
+	}
+	p = a.Printer()
+	a.Header(p, from, "")
+	return p, false, nil
+}
+
+// Hint prints a line to stderr: stdout holds results only.
+func (a *App) Hint(format string, args ...any) {
+	fmt.Fprintf(a.Stderr, format+"\n", args...)
+}

@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/cli"
+	"strait.io/strait/install/cluster"
+)
+
+func clustersetStatusCommand(a *cli.App) *cobra.Command {
+	var t target
+	var contexts []string
+	c := &cobra.Command{
+		Use:               "status",
+		Short:             "Show which clusters are joined, and whether they hear each other",
+		Long:              "Show which clusters each context's cluster is joined to, and whether every two have a handshake.",
+		Example:           "  strait clusterset status    # of the current context's cluster\n  strait clusterset status --context c1 --context c2",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := openMembers(cmd.Context(), a, t, contexts)
+			if err != nil {
+				return err
+			}
+			for i, v := range m.views {
+				joined := "none yet"
+				if v.Have != nil {
+					joined = strings.Join(v.Have.Members(), ", ") + "; gossip key " + v.Have.GossipKey.Fingerprint()
+				}
+				a.Printer().Line("%s: cluster %s; joined: %s", m.clusters[i].Context, v.Cluster.ID, joined)
+			}
+			pairs, err := m.pairs(cmd.Context())
+			printPairs(a, pairs)
+			if err == nil && slices.ContainsFunc(pairs, func(x cluster.Pair) bool { return !x.OK }) {
+				return cli.Exit(cli.ExitProblem, nil)
+			}
+			return err
+		},
+	}
+	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig context; repeatable (default: the current one)")
+	t.flags(c)
+	return c
+}

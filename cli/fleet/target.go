@@ -1,0 +1,89 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/cli"
+	"strait.io/strait/install/chart"
+	"strait.io/strait/install/cluster"
+)
+
+// target has the flags that all commands for an API server share.
+type target struct {
+	kubeconfig, namespace string
+	timeout               time.Duration
+	dryRun                bool
+}
+
+func (t *target) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&t.kubeconfig, "kubeconfig", "", "`file` with contexts (default: the one that kubectl uses)")
+	f.StringVarP(&t.namespace, "namespace", "n", chart.Namespace, "strait's `namespace`")
+	f.DurationVar(&t.timeout, "timeout", 5*time.Minute, "give up waiting after this `time`")
+	c.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if o, err := cmd.Flags().GetString("output"); err != nil || o != "table" {
+			return cli.UsageError("%s prints its progress as text: there is no --output %s", cmd.CommandPath(), o)
+		}
+		return nil
+	}
+}
+
+func (t *target) open(context string) (*cluster.Cluster, error) {
+	return cluster.Open(cluster.Options{Kubeconfig: t.kubeconfig, Context: context, Namespace: t.namespace})
+}
+
+// waiting bounds a wait by --timeout. The cause of its end is an error with exit code exitWaitOver.
+func (t *target) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, t.timeout, cli.Exit(cli.ExitWaitOver, fmt.Errorf("not done within %s; use --timeout to wait longer", t.timeout)))
+}
+
+// within does something that must end before --timeout.
+func (t *target) within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := t.waiting(ctx)
+	defer cancel()
+	err := do(ctx)
+	if err != nil && ctx.Err() != nil {
+		return waitOver(fmt.Errorf("%w (%v)", context.Cause(ctx), err))
+	}
+	return err
+}
+
+// waitOver gives the error of a wait that ran out its exit code, and keeps its text.
+func waitOver(err error) error {
+	var over *cli.ExitError
+	if errors.As(err, &over) && over.Code == cli.ExitWaitOver {
+		return cli.Exit(cli.ExitWaitOver, err)
+	}
+	return err
+}
+
+// printChanges prints what was done. It skips objects that were unchanged.
+func printChanges(a *cli.App, changes []cluster.Change) {
+	p := a.Printer()
+	for _, c := range changes {
+		why := ""
+		if c.Why != "" {
+			why = " (" + c.Why + ")"
+		}
+		if c.Did != "unchanged" {
+			p.Line("  %-8s %s %s%s", c.Did, c.Kind, c.Name, why)
+		}
+	}
+}
+
+func (t *target) openAll(contexts []string) (out []*cluster.Cluster, err error) {
+	for _, name := range contexts {
+		c, err := t.open(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}

@@ -1,0 +1,27 @@
+package fleet
+
+import (
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/cli"
+)
+
+func UpgradeCommand(a *cli.App) *cobra.Command {
+	var f installFlags
+	c := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Upgrade strait in a Kubernetes cluster, or change its values",
+		Long: `Upgrade strait in the cluster of a context to this program's version, and change the values that are
+given. Other values stay as install or an earlier upgrade set them, including an image's tag. Nodes
+are upgraded one after another, and no connection breaks. Pods that serve a userspace tunnel are not
+replaced; upgrade says how to replace them.`,
+		Example: `  strait upgrade --context c1
+  strait upgrade --context c1 --set log.level=debug`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return install(cmd.Context(), a, f, true) },
+	}
+	f.declare(c)
+	c.Flags().BoolVar(&f.reset, "reset-values", false, "discard the values that earlier commands set")
+	return c
+}

@@ -1,0 +1,222 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/cli"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/internal/problem"
+)
+
+const explainLong = `Explain where new connections from this node to a service go, and why. It lists every endpoint that
+any cluster exports, by tier from near to far, with its share and the reason it is in use or left
+out. If the kernel's map holds a different choice, the frontend's line says so. RTT is the time of
+a round trip to the node of another cluster.
+
+PORT is a port's name or number; without it every port is shown. --from explains the choice of
+another node, as this one computes it: NODE in this cluster, CLUSTER/NODE, or the node of a pod,
+which is an address, or NAMESPACE/POD or CLUSTER/NAMESPACE/POD if it is an endpoint of a service.
+
+--what-if says where connections would go after a change, for the service or, without one, for all
+services that the change moves. A change is "cluster NAME down", "node CLUSTER/NAME dead",
+"drain CLUSTER", "drain CLUSTER/NODE" or "scale CLUSTER to NUMBER". Nothing is changed.`
+
+func ExplainCommand(a *cli.App) *cobra.Command {
+	var from, change string
+	var watch bool
+	c := &cobra.Command{
+		Use:   "explain NAMESPACE/NAME[:PORT]",
+		Short: "Explain why connections to a service go where they go",
+		Long:  explainLong,
+		Example: `  strait explain default/serve
+  strait explain default/serve:http -o json
+  strait explain default/serve --from us-west/n2
+  strait explain default/serve --watch
+  strait explain --what-if "cluster us-east down"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && cmd.Flags().Changed("what-if") {
+				return nil
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
+		ValidArgsFunction: a.CompleteService,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("what-if") {
+				service, err := cli.OptionalService(args)
+				if err != nil {
+					return err
+				}
+				return whatIf(cmd.Context(), a, change, service, from)
+			}
+			if watch {
+				return watchService(cmd.Context(), a, args[0], from)
+			}
+			_, err := explainService(cmd.Context(), a, args[0], from, nil)
+			return err
+		},
+	}
+	c.Flags().SortFlags = false
+	c.Flags().StringVar(&from, "from", "", "the `node` or pod that connects: see above (default: this node)")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "explain again whenever the choice changes")
+	c.Flags().StringVar(&change, "what-if", "", "show where connections would go after this `change`")
+	c.MarkFlagsMutuallyExclusive("watch", "what-if")
+	return c
+}
+
+// watchEvery is how often a watched service is looked at.
+const watchEvery = time.Second
+
+// watchService explains a service whenever the choice changes, until ctx ends.
+func watchService(ctx context.Context, a *cli.App, arg, from string) error {
+	var last *api.Service
+	for {
+		now, err := explainService(ctx, a, arg, from, last)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// chosen is what counts as a change for people who watch: not the counters and times.
+func chosen(s api.Service) api.Service {
+	s.Frontends = slices.Clone(s.Frontends)
+	for i := range s.Frontends {
+		f := &s.Frontends[i]
+		f.Connects, f.Refused, f.Endpoints = 0, 0, slices.Clone(f.Endpoints)
+		for j := range f.Endpoints {
+			f.Endpoints[j].Connects, f.Endpoints[j].RTT = 0, 0
+		}
+	}
+	return s
+}
+
+// explainService explains a service, unless the choice is the last one. It returns the service.
+func explainService(ctx context.Context, a *cli.App, arg, from string, last *api.Service) (*api.Service, error) {
+	service, port, err := cli.ParseService(arg)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := cli.Ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.Explanation, error) {
+		return c.Explain(ctx, service, from)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Service, err = cli.OnlyPort(answer.Service, port); err != nil {
+		return nil, err
+	}
+	if last != nil && reflect.DeepEqual(chosen(*last), chosen(answer.Service)) {
+		return last, nil
+	}
+	if done, err := a.Data(answer); done {
+		return &answer.Service, err
+	}
+	// Written at once: who reads what --watch prints sees whole explanations.
+	var text bytes.Buffer
+	p := a.Printer()
+	p.W = &text
+	if last != nil {
+		p.Line("")
+	}
+	a.Header(p, answer.SeenFrom, "")
+	explain(a, p, answer.Service, answer.SeenFrom.Computed)
+	if _, err := a.Stdout.Write(text.Bytes()); err != nil {
+		return nil, fmt.Errorf("write the explanation: %w", err)
+	}
+	return &answer.Service, nil
+}
+
+func explain(a *cli.App, p cli.Printer, s api.Service, computed bool) {
+	addresses := make([]string, len(s.IPs))
+	for i, ip := range s.IPs {
+		addresses[i] = " " + ip.String()
+	}
+	p.Line("%s · %s%s · exported by %s", s.Name, s.Type, strings.Join(addresses, ""), strings.Join(s.Exporters, ", "))
+	if len(s.Policies) > 0 {
+		p.Line("shared by policy %s", strings.Join(s.Policies, ", "))
+	}
+	if len(s.Frontends) == 0 {
+		row := s.TableRow(a.Now())
+		p.Line("no frontend: %s", row[len(row)-1])
+	}
+	for _, f := range s.Frontends {
+		p.Line("")
+		p.Line("%s", frontendLine(f, computed))
+		if len(f.Endpoints) == 0 {
+			p.Line("no endpoint: no exporting cluster has a pod behind this port")
+			continue
+		}
+		p.Table(explainHeader, explainRows(f))
+	}
+}
+
+// frontendLine is the verdict on one frontend: address, where connections go, and whether the
+// kernel agrees. An answer computed for another node does not show its kernel. What the map
+// holds means little if the program of another load balancer runs first.
+func frontendLine(f api.Frontend, computed bool) string {
+	name := f.Addr.String()
+	if f.Port != "" {
+		name += " (" + f.Port + ")"
+	}
+	kernel := "kernel map agrees"
+	switch {
+	case computed:
+		kernel = "computed here"
+	case !f.InKernel:
+		kernel = api.Bad + " the kernel's map differs from the plan"
+	case len(f.Ahead) > 0:
+		kernel = fmt.Sprintf("%s kernel map agrees, but other software runs first (%s) and may choose instead; see %s",
+			api.Warn, strings.Join(f.Ahead, ", "), problem.HooksShared)
+	}
+	destination := "new connections go to " + f.Destination()
+	if f.Tier == "" {
+		destination = api.Bad + " no backend, connections are refused"
+	}
+	return fmt.Sprintf("%s · %s · %s", name, destination, kernel)
+}
+
+var explainHeader = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "RTT", "POD", "REASON"}
+
+// explainRows groups the endpoints by tier. Only a tier's first endpoint has its name and count.
+func explainRows(f api.Frontend) (rows [][]string) {
+	for _, t := range f.Tiers() {
+		tier, ready := t.Name, fmt.Sprintf("%d/%d", t.Ready, t.Total)
+		if tier == "" {
+			tier = api.None
+		}
+		for _, e := range t.Endpoints {
+			pod, reason := e.Pod, e.Reason
+			if pod == "" {
+				pod = api.None
+			}
+			switch {
+			case !f.SameFamily(e): // nothing is wrong with it
+			case !e.Ready && e.Share > 0: // terminating, as the last resort
+				reason = api.Warn + " " + reason
+			case !e.Ready:
+				reason = api.Bad + " " + reason
+			}
+			rows = append(rows, []string{tier, ready, api.Percent(e.Share), e.Addr.String(), e.Where(), e.Away(), pod, reason})
+			tier, ready = "", ""
+		}
+	}
+	return rows
+}
