@@ -209,14 +209,14 @@ func TestHelp(t *testing.T) {
 
 // TestExitCodesInHelp: the help of strait has one row for each constant of exit.go, and no other.
 func TestExitCodesInHelp(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../cli/exit.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "exit") {
+		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Exit") {
 			return true
 		}
 		if value, ok := spec.Values[0].(*ast.BasicLit); ok && value.Kind == token.INT {
