@@ -41,7 +41,7 @@ type Config struct {
 	Rooted int
 	// Diskless saves nothing: for many nodes, that takes a lot of memory.
 	Diskless bool
-	// Topology chooses the neighbours. Nil is topology.FullMesh.
+	// Topology chooses the neighbours. Nil is topology.Default().
 	Topology topology.Topology
 	// Measure, if not nil, runs what a node does in an event, so that its cost can be measured. News is true if
 	// the event is a message or a publication, and not what happens with time.

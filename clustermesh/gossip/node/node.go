@@ -50,7 +50,7 @@ type Config struct {
 	// Owners knows whose the clusters' names are, and Room bounds the members.
 	Owners Owners
 	Room   Room
-	// Topology chooses the neighbours. Nil is topology.FullMesh.
+	// Topology chooses the neighbours. Nil is topology.Default().
 	Topology topology.Topology
 	// Random is the source of all randomness.
 	Random *rand.Rand
