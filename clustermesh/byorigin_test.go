@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// snapshot is a ByOrigin and what it must hold for ever.
+// snapshot is a ByOrigin, and what it must hold whatever changes later.
 type snapshot struct {
 	is   ByOrigin[int]
 	want map[Origin]int

@@ -16,7 +16,7 @@ import (
 // clustersetZone is the zone of the MCS API.
 const clustersetZone = "clusterset.local"
 
-func DnsCommand(a *cli.App) *cobra.Command {
+func DNSCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "dns",
 		Short:   "Make a cluster's CoreDNS answer for clusterset.local",

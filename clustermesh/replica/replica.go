@@ -350,10 +350,10 @@ func (r *Replica) readmit(e Entry) (clustermesh.Record, bool) {
 	return rec, ok
 }
 
-// Readmit judges the records held of some clusters again, of all if which is nil: it drops those that are
-// no longer admitted, and puts in force what is admitted of the others now. It forgets which versions were rejected, so that they
-// are asked for again. Call it after a change of what Admit returns. It returns the origins whose records
-// were dropped.
+// Readmit judges the records held of some clusters again, of all if which is nil: it drops those
+// that are no longer admitted, and puts in force what is admitted of the others now. It forgets
+// which versions were rejected, so that they are asked for again. Call it after a change of what
+// Admit returns. It returns the origins whose records were dropped.
 func (r *Replica) Readmit(which func(clustermesh.ClusterName) bool) (dropped []clustermesh.Origin) {
 	for o, e := range r.entries {
 		if which != nil && !which(o.Cluster) {

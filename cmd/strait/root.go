@@ -77,7 +77,7 @@ func newRoot(e env) *cobra.Command {
 		node.ExplainCommand(a), node.BackendsCommand(a), nodes, node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a), node.PeerCommand(a, e.proxied))
 	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", kernel.BPFCommand(a, e.kernel), kernel.OptOutCommand(a, e.kernel))
 	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", fleet.InstallCommand(a),
-		fleet.ClustersetCommand(a), fleet.ClusterCommand(a), fleet.DnsCommand(a), fleet.ReplicateCommand(a), fleet.UpgradeCommand(a), fleet.UninstallCommand(a))
+		fleet.ClustersetCommand(a), fleet.ClusterCommand(a), fleet.DNSCommand(a), fleet.ReplicateCommand(a), fleet.UpgradeCommand(a), fleet.UninstallCommand(a))
 	addGroup(root, groupOther, "Other commands:", demoCommand(), node.VersionCommand(a))
 	finishBuiltins(root)
 	cli.TypeErrors(root)

@@ -80,7 +80,7 @@ func (w *Network) start(m *Machine) {
 func (w *Network) any() *Machine { return w.Machines[w.rng.IntN(len(w.Machines))] }
 
 // restart ends a daemon, and starts it again after a while, sometimes with another clock. While a daemon runs, it
-// measures time by a clock that nobody sets, which times here do not have.
+// measures time by a monotonic clock, which times here do not have.
 func (w *Network) restart(m *Machine, end func()) {
 	end()
 	if w.rng.IntN(3) == 0 {

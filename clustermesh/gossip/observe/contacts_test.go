@@ -224,8 +224,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestForgetsNoProof: a daemon that proved just before it became a member that it is there is alive at once, whatever is
-// tidied up in between.
+// TestForgetsNoProof: a daemon that proved itself just before it became a member is alive at once,
+// whatever is tidied up in between.
 func TestForgetsNoProof(t *testing.T) {
 	id := member.ID{Origin: node("a", "n2"), Boot: 5}
 	w := newWatch(t)
@@ -239,7 +239,7 @@ func TestForgetsNoProof(t *testing.T) {
 	w.Leave(id, w.now)
 	w.now = w.now.Add(metAge)
 	if w.Forget(w.records, w.now); len(w.nodes) > 0 {
-		t.Errorf("kept for ever: %v", w.nodes)
+		t.Errorf("not forgotten: %v", w.nodes)
 	}
 }
 

@@ -53,7 +53,8 @@ func (e *Corrupt) Unwrap() error { return e.Cause }
 
 // OpenRecords reads the records that were saved; none if there is no file. The Records can be used in any
 // case. Of a file that is damaged, what comes before the damage is read, and the error is a
-// statelog.Damage. A file that is none, or of which nothing can be read, is renamed, and the error is a Corrupt.
+// statelog.Damage. A file of another
+// format, or of which nothing can be read, is renamed, and the error is a Corrupt.
 func OpenRecords(dir string) (*Records, []replica.Entry, error) {
 	path := filepath.Join(dir, recordsFile)
 	log, err := statelog.Open(path)
