@@ -1,11 +1,14 @@
 package node
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/internal/l4"
 )
 
 func TestLeaderEpochGrows(t *testing.T) {
@@ -61,5 +64,36 @@ func TestElect(t *testing.T) {
 		if n.SetRunning(false, now); n.Leader() {
 			t.Errorf("%s: it leads although it has ended", name)
 		}
+	}
+}
+
+// TestClusterRecordWaits: after a large record took long to write, the next change of it waits, but not
+// longer than clusterWait.
+func TestClusterRecordWaits(t *testing.T) {
+	cfg := config(origin("west", "n1"), at)
+	cfg.Measure = func(work func()) time.Duration { work(); return time.Hour }
+	n := New(cfg, Saved{}, at)
+	n.SetRunning(true, at)
+	n.Beat(nil, nil, at)
+	large := func(port uint16) (c clustermesh.Content) {
+		for i := range 5000 {
+			c.Exports = append(c.Exports, clustermesh.Export{
+				Service: clustermesh.ServiceName{Namespace: "default", Name: fmt.Sprintf("service-%04d", i)}, Type: clustermesh.ClusterSetIP,
+				Ports: []clustermesh.ServicePort{{Name: "http", Proto: l4.TCP, Port: port}}, Created: 1,
+			})
+		}
+		return c
+	}
+	if !n.PublishCluster(large(80), at) {
+		t.Fatal("the first change waits")
+	}
+	now := at.Add(clusterWait - time.Second)
+	if n.PublishCluster(large(81), now) {
+		t.Error("the second change does not wait")
+	}
+	now = at.Add(clusterWait)
+	n.Beat(nil, nil, now)
+	if r, _ := n.Record(clustermesh.Origin{Cluster: "west"}); len(r.Content.Exports) == 0 || r.Content.Exports[0].Ports[0].Port != 81 {
+		t.Errorf("the second change waits longer than %s", clusterWait)
 	}
 }

@@ -60,10 +60,12 @@ func (n *Node) PublishCluster(c clustermesh.Content, now time.Time) (changed boo
 // A leader spends at most a thirtieth (1/clusterShare) of its time on writing its cluster's record,
 // if that has more than clusterSmall bytes. The record of a large cluster takes megabytes. Every
 // node reads it, plans with it and saves it, which takes each of them several times as long as
-// writing it. So frequent changes are batched; a single change is not delayed.
+// writing it. So frequent changes are batched; a single change is not delayed. A write also takes long
+// because the machine is busy or was suspended, so no change waits longer than clusterWait.
 const (
 	clusterShare = 30
 	clusterSmall = 128 << 10
+	clusterWait  = 15 * time.Second
 )
 
 // publishCluster writes the cluster's record if its content changed. If it is too early for that, a
@@ -80,7 +82,7 @@ func (n *Node) publishCluster() (changed bool) {
 	})
 	size := n.replica.Size(clustermesh.Origin{Cluster: n.cfg.Self.Cluster})
 	if changed && size > clusterSmall {
-		n.clusterAt = n.now.Add(clusterShare * took)
+		n.clusterAt = n.now.Add(min(clusterShare*took, clusterWait))
 	}
 	return changed
 }
