@@ -353,7 +353,8 @@ func (m *member) saysNot(word string) {
 // attacker is somebody who speaks gossip.
 type attacker struct {
 	*gossip.Gossip
-	w *world
+	w       *world
+	cluster clustermesh.ClusterName
 	// end stops it. The test does so too.
 	end func()
 }
@@ -386,15 +387,26 @@ func (w *world) speaks(number byte, cfg gossip.Config) *attacker {
 		}
 	})
 	w.Cleanup(end)
-	return &attacker{g, w, end}
+	return &attacker{g, w, cfg.Self.Cluster, end}
 }
 
-// lead publishes the record of the attacker's cluster.
+// lead publishes the record of the attacker's cluster. The write of a large record can be delayed.
 func (a *attacker) lead(c clustermesh.Content) {
 	a.w.Helper()
 	testutil.Eventually(a.w, patience, func() error {
-		if !a.PublishCluster(c) {
+		if !a.Leader() {
 			return errors.New("the attacker does not lead its cluster yet")
+		}
+		return nil
+	})
+	written := func() clustermesh.Stamp {
+		return a.State().Records.Get(clustermesh.Origin{Cluster: a.cluster}).Stamp
+	}
+	before := written()
+	a.PublishCluster(c)
+	testutil.Eventually(a.w, patience, func() error {
+		if written() == before {
+			return errors.New("the attacker has not written its cluster's record yet")
 		}
 		return nil
 	})
