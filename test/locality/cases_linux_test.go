@@ -182,6 +182,7 @@ func (w *world) isolated() {
 	}
 	w.near.plug()
 	w.near.joined()
+	w.answering("us-west", "eu-central")
 	l, since = w.call(5*time.Millisecond), time.Now()
 	w.counted(500, shares{"us-west": 0.5, "eu-central": 0.5})
 	l.mustBeWhole(since)
@@ -209,6 +210,20 @@ func (w *world) remoteHeld() {
 	w.west.start()
 	w.central.start()
 	w.near.joined()
+}
+
+// answering waits until the plan knows that the nodes of clusters answer again. The plan is behind the
+// states of the clusters, and while only one of them answers, it gets all connections.
+func (w *world) answering(clusters ...string) {
+	w.Helper()
+	testutil.Eventually(w, patience, func() error {
+		for _, c := range clusters {
+			if r := w.reason(c); strings.Contains(r, "does not answer") {
+				return fmt.Errorf("of a pod in %s, strait says: %s", c, r)
+			}
+		}
+		return nil
+	})
 }
 
 // unheard waits until the callers' node hears no other cluster.
