@@ -98,11 +98,10 @@ func (a *App) Report(ctx context.Context, cmd *cobra.Command, err error) int {
 	if exit.err == nil {
 		return exit.Code
 	}
-	var failure *api.Failure
-	if errors.As(err, &failure) {
-		fmt.Fprintf(a.Stderr, "strait: %s\n", Clean(failure.Message))
-		if failure.Try != "" {
-			fmt.Fprintf(a.Stderr, "  try  %s\n", Clean(failure.Try))
+	if text, try, found := failureText(exit.err); found {
+		fmt.Fprintf(a.Stderr, "strait: %s\n", Clean(text))
+		if try != "" {
+			fmt.Fprintf(a.Stderr, "  try  %s\n", Clean(try))
 		}
 		return exit.Code
 	}
@@ -115,6 +114,20 @@ func (a *App) Report(ctx context.Context, cmd *cobra.Command, err error) int {
 		fmt.Fprintf(a.Stderr, "  try  %s\n", a.usageHint(cmd))
 	}
 	return exit.Code
+}
+
+// failureText splits an error that ends with one failure of a daemon into what went wrong and what to
+// try. It finds none in the errors of several daemons.
+func failureText(err error) (text, try string, found bool) {
+	var failure *api.Failure
+	if !errors.As(err, &failure) {
+		return "", "", false
+	}
+	before, found := strings.CutSuffix(err.Error(), failure.Error())
+	if !found || strings.Contains(before, "\n") {
+		return "", "", false
+	}
+	return before + failure.Message, failure.Try, true
 }
 
 // usageHint suggests commands with a similar name if there are any, otherwise the help of cmd.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,23 +30,16 @@ func (c *Cluster) AnnotateNamespace(ctx context.Context, key, value string) erro
 
 // WhatIf asks the first ready daemon where connections would go after a change.
 func (c *Cluster) WhatIf(ctx context.Context, change string) (*api.WhatIf, error) {
-	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, daemonPods)
+	daemons, err := c.daemons(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("context %s: list the daemon's pods: %w", c.Context, err)
+		return nil, err
 	}
-	for _, p := range found {
-		if notReady(&p) != "" {
-			continue
-		}
-		text, err := c.exec(ctx, p.Name, "/strait", "explain", "--what-if", change, "-o", "json")
-		if err != nil {
-			return nil, fmt.Errorf("context %s: ask the daemon on %s: %w", c.Context, p.Spec.NodeName, err)
-		}
-		var answer api.WhatIf
-		if err := json.Unmarshal(text, &answer); err != nil {
-			return nil, fmt.Errorf("context %s: answer of the daemon on %s: %w", c.Context, p.Spec.NodeName, err)
-		}
-		return &answer, nil
+	if len(daemons) == 0 {
+		return nil, fmt.Errorf("context %s: no daemon is ready; kubectl -n %s get pods", c.Context, c.Namespace)
 	}
-	return nil, fmt.Errorf("context %s: no daemon is ready; kubectl -n %s get pods", c.Context, c.Namespace)
+	answer, err := daemons[0].WhatIf(ctx, change, "", "")
+	if err != nil {
+		return nil, fmt.Errorf("context %s: ask the daemon on %s: %w", c.Context, daemons[0].node, err)
+	}
+	return answer, nil
 }

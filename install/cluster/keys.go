@@ -172,23 +172,19 @@ func (c *Cluster) Pinned(ctx context.Context) (map[string][]string, error) {
 
 // Members returns the list of members of each ready daemon, by node.
 func (c *Cluster) Members(ctx context.Context) (map[string]api.MemberList, error) {
-	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, daemonPods)
+	daemons, err := c.daemons(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("context %s: list the daemon's pods: %w", c.Context, err)
+		return nil, err
 	}
 	out := map[string]api.MemberList{}
 	var errs []error
-	for _, p := range found {
-		if notReady(&p) != "" {
+	for _, d := range daemons {
+		answer, err := d.Members(ctx)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("context %s: ask the daemon on %s: %w", c.Context, d.node, err))
 			continue
 		}
-		text, err := c.exec(ctx, p.Name, "/strait", "members", "-o", "json")
-		var answer api.MemberList
-		if jsonErr := json.Unmarshal(text, &answer); jsonErr != nil {
-			errs = append(errs, fmt.Errorf("context %s: ask the daemon on %s: %w", c.Context, p.Spec.NodeName, errors.Join(err, jsonErr)))
-			continue
-		}
-		out[p.Spec.NodeName] = answer
+		out[d.node] = *answer
 	}
 	return out, errors.Join(errs...)
 }

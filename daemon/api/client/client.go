@@ -1,7 +1,7 @@
 // Package client asks a daemon and decodes its answers, or explains why there is none.
 //
-// Inputs are questions; outputs are the answers of package api, or an *api.Failure. It must not know
-// how answers are computed or shown.
+// Inputs are questions and a Transport, which leads to the daemon; outputs are the answers of package
+// api, or an *api.Failure. It must not know how answers are computed or shown, nor Kubernetes.
 package client
 
 import (
@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
-	"net/http"
 	"net/url"
 
 	"strait.io/strait/daemon/api"
@@ -20,19 +18,23 @@ import (
 // maxAnswer bounds what the client reads: 10,000 services with 10 endpoints are about 30 MB.
 const maxAnswer = 256 << 20
 
-// Client queries the straitd behind one unix socket. Its errors are all *api.Failure.
-type Client struct {
-	socket string
-	http   *http.Client
+// Transport leads to one daemon: by its socket (OnSocket), or by commands that run beside it (OnCommands).
+type Transport interface {
+	// Get requests a path of the daemon's API, such as "/v1/explain?service=shop%2Fcart", and returns
+	// the body of the answer, which the caller closes. The error is an *api.Failure: why there is no
+	// answer, or why the daemon refuses the request.
+	Get(ctx context.Context, path string) (io.ReadCloser, error)
 }
 
-// OnSocket makes a client of the straitd behind a unix socket. It does not connect yet.
-func OnSocket(socket string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}
-	return &Client{socket, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+// Client asks one daemon. Its errors are all *api.Failure.
+type Client struct {
+	name      string // of the daemon, in errors
+	transport Transport
 }
+
+// Over makes a client of the daemon to which the transport leads. The name is that of the daemon in
+// errors: the path of its socket, or its node.
+func Over(t Transport, name string) *Client { return &Client{name, t} }
 
 // Status asks for the node's summary.
 func (c *Client) Status(ctx context.Context) (*api.Status, error) {
@@ -123,28 +125,21 @@ func (c *Client) get(ctx context.Context, path, service, kind string, into any, 
 // ask sends a query; values that are empty are left out.
 func (c *Client) ask(ctx context.Context, path string, query url.Values, kind string, into any, meta *api.Meta) error {
 	maps.DeleteFunc(query, func(_ string, v []string) bool { return v[0] == "" })
-	u := url.URL{Scheme: "http", Host: "strait", Path: "/v1/" + path, RawQuery: query.Encode()}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	u := url.URL{Path: "/v1/" + path, RawQuery: query.Encode()}
+	body, err := c.transport.Get(ctx, u.String())
 	if err != nil {
-		return fmt.Errorf("make request %s: %w", u.String(), err)
+		return err
 	}
-	response, err := c.http.Do(request)
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, maxAnswer))
 	if err != nil {
-		return dialFailure(ctx, c.socket, err)
+		return noAnswer(ctx, c.name, err)
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return dialFailure(ctx, c.socket, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return answerFailure(c.socket, response.StatusCode, body)
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return notStrait(c.socket, err)
+	if err := json.Unmarshal(text, into); err != nil {
+		return notStrait(c.name, err)
 	}
 	if meta.APIVersion != api.APIVersion || meta.Kind != kind {
-		return notStrait(c.socket, fmt.Errorf("answer is %q %q, want %q %q", meta.APIVersion, meta.Kind, api.APIVersion, kind))
+		return notStrait(c.name, fmt.Errorf("answer is %q %q, want %q %q", meta.APIVersion, meta.Kind, api.APIVersion, kind))
 	}
 	return nil
 }

@@ -13,11 +13,20 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// dialFailure explains an error of the connection itself.
-func dialFailure(ctx context.Context, socket string, err error) error {
+// noAnswer explains an error of the way to a daemon.
+func noAnswer(ctx context.Context, name string, err error) *api.Failure {
 	f := &api.Failure{Reason: api.NoAnswer, Cause: err,
-		Message: fmt.Sprintf("straitd at %s did not answer: %v", socket, rootCause(err)),
+		Message: fmt.Sprintf("straitd at %s did not answer: %v", name, rootCause(err)),
 		Try:     "see its log for what keeps it busy"}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.Message = fmt.Sprintf("straitd at %s accepted the connection but did not answer in time", name)
+	}
+	return f
+}
+
+// dialFailure explains an error of the connection to a socket.
+func dialFailure(ctx context.Context, socket string, err error) *api.Failure {
+	f := noAnswer(ctx, socket, err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Reason = api.NoSocket
@@ -36,8 +45,6 @@ func dialFailure(ctx context.Context, socket string, err error) error {
 		f.Reason = api.Denied
 		f.Message = fmt.Sprintf("not allowed to open %s: only root may ask straitd", socket)
 		f.Try = "run the same command as root (sudo)"
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		f.Message = fmt.Sprintf("straitd at %s accepted the connection but did not answer in time", socket)
 	}
 	return f
 }
@@ -54,10 +61,10 @@ func rootCause(err error) error {
 }
 
 // answerFailure explains an answer that is not 200.
-func answerFailure(socket string, status int, body []byte) error {
+func answerFailure(name string, status int, body []byte) error {
 	var a api.ErrorAnswer
 	if err := json.Unmarshal(body, &a); err != nil || a.Kind != api.KindError {
-		return notStrait(socket, fmt.Errorf("HTTP status %d without an error in JSON", status))
+		return notStrait(name, fmt.Errorf("HTTP status %d without an error in JSON", status))
 	}
 	f := &api.Failure{Reason: api.NotStrait, Message: a.Message, Try: a.Try}
 	switch status {
@@ -71,8 +78,8 @@ func answerFailure(socket string, status int, body []byte) error {
 	return f
 }
 
-func notStrait(socket string, err error) error {
+func notStrait(name string, err error) error {
 	return &api.Failure{Reason: api.NotStrait, Cause: err,
-		Message: fmt.Sprintf("the answer from %s is not from this version of strait: %v", socket, err),
+		Message: fmt.Sprintf("the answer from %s is not from this version of strait: %v", name, err),
 		Try:     "check that strait and straitd have the same version (strait version), and the path of the socket"}
 }

@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"strait.io/strait/daemon/api/client"
+)
+
+// daemonPods selects the daemon's pods.
+const daemonPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component=daemon"
+
+// daemon is a ready daemon of the cluster, which can be asked.
+type daemon struct {
+	node string
+	*client.Client
+}
+
+// daemons returns the ready daemons. They are asked by commands in their pods.
+func (c *Cluster) daemons(ctx context.Context) (out []daemon, err error) {
+	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, daemonPods)
+	if err != nil {
+		return nil, fmt.Errorf("context %s: list the daemon's pods: %w", c.Context, err)
+	}
+	for _, p := range found {
+		if notReady(&p) != "" {
+			continue
+		}
+		run := func(ctx context.Context, args ...string) (client.Output, error) {
+			return c.exec(ctx, p.Name, append([]string{"/strait"}, args...)...)
+		}
+		out = append(out, daemon{p.Spec.NodeName, client.OnCommands(run, "node "+p.Spec.NodeName)})
+	}
+	return out, nil
+}
+
+// execTimeout bounds one request: the daemon answers from memory, in milliseconds.
+const execTimeout = 15 * time.Second
+
+// exec runs a command in the daemon's container to its end.
+func (c *Cluster) exec(ctx context.Context, pod string, command ...string) (out client.Output, err error) {
+	ctx, cancel := context.WithTimeout(ctx, execTimeout)
+	defer cancel()
+	executor, err := c.executor(pod, command)
+	if err != nil {
+		return out, err
+	}
+	stdout, stderr := bounded{most: maxStdout}, bounded{most: maxStderr}
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
+	out = client.Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
+	var ended exec.CodeExitError
+	switch {
+	case errors.As(err, &ended):
+		out.Code = ended.Code
+		return out, nil
+	case err == nil && (stdout.over || stderr.over):
+		return out, fmt.Errorf("%s printed more than %d MiB", command[0], maxStdout>>20)
+	}
+	return out, err
+}
+
+// executor speaks WebSocket, or SPDY with API servers and proxies that do not.
+func (c *Cluster) executor(pod string, command []string) (remotecommand.Executor, error) {
+	host, _, err := rest.DefaultServerUrlFor(c.rest)
+	if err != nil {
+		return nil, err
+	}
+	address := host.JoinPath("api/v1/namespaces", c.Namespace, "pods", pod, "exec")
+	address.RawQuery = url.Values{"container": {container}, "command": command, "stdout": {"true"}, "stderr": {"true"}}.Encode()
+	spdy, err := remotecommand.NewSPDYExecutor(c.rest, "POST", address)
+	if err != nil {
+		return nil, err
+	}
+	socket, err := remotecommand.NewWebSocketExecutor(c.rest, "GET", address.String())
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// A node that was taken over must not fill this machine's memory.
+const (
+	maxStdout = 256 << 20
+	maxStderr = 64 << 10
+)
+
+// bounded keeps the first bytes of what is written, and drops the rest.
+type bounded struct {
+	bytes.Buffer
+	most int
+	over bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	keep := p[:min(len(p), b.most-b.Len())]
+	b.over = b.over || len(keep) < len(p)
+	b.Buffer.Write(keep)
+	return len(p), nil
+}
