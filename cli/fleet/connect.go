@@ -87,12 +87,12 @@ func connect(ctx context.Context, a *cli.App, t target, contexts []string, f pin
 		signed: func() error {
 			ctx, cancel := t.waiting(ctx)
 			defer cancel()
-			return signed(ctx, a, m.clusters)
+			return signed(ctx, m.vaults())
 		},
 		followed: func() error {
 			ctx, cancel := t.waiting(ctx)
 			defer cancel()
-			return followed(ctx, a, m.clusters, func(int) authority.Pins { return trusting.pins })
+			return followed(ctx, m.vaults(), func(int) authority.Pins { return trusting.pins })
 		},
 	})
 	if err == nil {

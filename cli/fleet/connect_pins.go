@@ -17,6 +17,7 @@ import (
 type trusting struct {
 	members
 	roots   []authority.PrivateKey
+	next    [][]byte // of a rotation that was begun
 	trusted []trust.Member
 	asked   trust.Asked
 	pins    authority.Pins
@@ -78,7 +79,7 @@ func propose(ctx context.Context, a *cli.App, m members, b bundle.Bundle, f pinF
 				return nil, err
 			}
 		}
-		t.roots = append(t.roots, root)
+		t.roots, t.next = append(t.roots, root), append(t.next, keys.Next)
 		t.trusted = append(t.trusted, one)
 	}
 	if t.pins, err = trust.Propose(t.trusted, b.Members(), asked, a.Now()); err != nil {
@@ -113,7 +114,7 @@ func readKeys(k cluster.Keys) (root authority.PrivateKey, pins authority.Pins, e
 func (t *trusting) write(ctx context.Context, a *cli.App) error {
 	for i, c := range t.clusters {
 		pins := trust.For(t.pins, t.trusted[i], t.asked)
-		done, err := c.WriteKeys(ctx, cluster.Keys{Root: []byte(t.roots[i].Base64() + "\n"), Pins: pins.Encode()})
+		done, err := c.WriteKeys(ctx, cluster.Keys{Root: []byte(t.roots[i].Base64() + "\n"), Next: t.next[i], Pins: pins.Encode()})
 		if err != nil {
 			return err
 		}

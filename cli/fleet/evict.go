@@ -2,71 +2,87 @@ package fleet
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/install/cluster"
+	"strait.io/strait/install/vault"
 )
 
 // evictMembers removes a cluster from the pins of the clusters of some contexts.
 func evictMembers(ctx context.Context, a *cli.App, t target, contexts []string, id clustermesh.ClusterName, yes bool) error {
-	var clusters []*cluster.Cluster
-	var all []authority.Pins
-	var keys []cluster.Keys
-	for _, name := range contexts {
-		c, err := t.open(name)
-		if err != nil {
-			return err
-		}
-		k, err := c.ReadKeys(ctx)
-		if err != nil {
-			return err
-		}
-		_, pins, err := readKeys(k)
-		own, idErr := c.ID(ctx)
-		switch pin, pinned := pins[id]; {
-		case err != nil || idErr != nil:
-			return errors.Join(err, idErr)
-		case own == string(id):
-			return cli.UsageError("context %s is cluster %s itself; evict it in the others", c.Context, id)
-		case pins == nil:
-			return cli.UsageError("context %s pins nothing; every holder of the gossip key is trusted: strait clusterset connect pins", c.Context)
-		case !pinned:
-			a.Printer().Line("%s: cluster %s is not pinned", c.Context, id)
-			continue
-		default:
-			showPins(a, authority.Pins{id: pin})
-		}
-		delete(pins, id)
-		clusters, all, keys = append(clusters, c), append(all, pins), append(keys, k)
-	}
-	if len(clusters) == 0 {
-		return nil
-	}
-	if err := a.Confirm("Evict this cluster?", yes); err != nil {
+	vaults, err := secrets(t, contexts)
+	if err != nil {
 		return err
 	}
-	for i, c := range clusters {
-		if _, err := c.WriteKeys(ctx, cluster.Keys{Root: keys[i].Root, Pins: all[i].Encode()}); err != nil {
-			return err
-		}
-		if err := c.Nudge(ctx); err != nil {
-			return err
-		}
+	changed, keys, err := evict(ctx, a, vaults, id, yes)
+	if err != nil || len(changed) == 0 {
+		return err
 	}
 	ctx, cancel := t.waiting(ctx)
 	defer cancel()
-	if err := followed(ctx, a, clusters, func(i int) authority.Pins { return all[i] }); err != nil {
+	if err := followed(ctx, changed, func(i int) authority.Pins { return keys[i].Pins }); err != nil {
 		return err
 	}
-	for _, c := range clusters {
-		a.Printer().Line("%s: cluster %s is evicted, and every daemon has followed", c.Context, id)
+	for _, v := range changed {
+		a.Printer().Line("%s: cluster %s is evicted, and every daemon has followed", contextOf(v), id)
 	}
 	return nil
+}
+
+// keysEvict removes a cluster from the pins in a directory.
+func keysEvict(ctx context.Context, a *cli.App, d directory, id clustermesh.ClusterName, yes bool) error {
+	keys, err := d.ReadKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if _, pinned := keys.Pins[id]; !pinned {
+		return cli.UsageError("no cluster %s is pinned in %s", id, d.pins())
+	}
+	if _, _, err := evict(ctx, a, []vault.Vault{d}, id, yes); err != nil {
+		return err
+	}
+	a.Printer().Line("evicted from %s; daemons that read it follow within seconds", d.pins())
+	return nil
+}
+
+// evict asks, and removes a cluster from the pins of vaults. It returns those that pinned it, with their new
+// keys.
+func evict(ctx context.Context, a *cli.App, vaults []vault.Vault, id clustermesh.ClusterName, yes bool) (changed []vault.Vault, keys []vault.Keys, err error) {
+	for _, v := range vaults {
+		k, err := v.ReadKeys(ctx)
+		if err == nil && k.Pins == nil {
+			err = pinsNothing(v)
+		}
+		if err != nil {
+			return nil, nil, asUsage(err)
+		}
+		without, pinned, err := k.Evict(id)
+		if err != nil {
+			return nil, nil, asUsage(fmt.Errorf("%s: %w", v, err))
+		}
+		if !pinned {
+			a.Printer().Line("%s: cluster %s is not pinned", contextOf(v), id)
+			continue
+		}
+		showPins(a, authority.Pins{id: k.Pins[id]})
+		changed, keys = append(changed, v), append(keys, without)
+	}
+	if len(changed) == 0 {
+		return nil, nil, nil
+	}
+	if err := a.Confirm("Evict this cluster?", yes); err != nil {
+		return nil, nil, err
+	}
+	for i, v := range changed {
+		if err := v.WriteKeys(ctx, keys[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return changed, keys, nil
 }
 
 func evictCommand(a *cli.App) *cobra.Command {
@@ -95,7 +111,7 @@ other cluster.`,
 			if len(contexts) > 0 {
 				return evictMembers(cmd.Context(), a, t, contexts, clustermesh.ClusterName(args[0]), yes)
 			}
-			return keysEvict(a, d, clustermesh.ClusterName(args[0]), yes)
+			return keysEvict(cmd.Context(), a, directory{d, a}, clustermesh.ClusterName(args[0]), yes)
 		},
 	}
 	d.flag(c)
@@ -103,28 +119,4 @@ other cluster.`,
 	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context whose cluster evicts; repeatable")
 	t.flags(c)
 	return c
-}
-
-func keysEvict(a *cli.App, d keyDir, id clustermesh.ClusterName, yes bool) error {
-	pins, _, own, err := d.read()
-	if err != nil {
-		return err
-	}
-	pin, pinned := pins[id]
-	switch {
-	case id == own:
-		return cli.UsageError("%s is this cluster; evict it in the others", id)
-	case !pinned:
-		return cli.UsageError("no cluster %s is pinned in %s", id, d.pins())
-	}
-	showPins(a, authority.Pins{id: pin})
-	if err := a.Confirm("Evict this cluster?", yes); err != nil {
-		return err
-	}
-	delete(pins, id)
-	if err := d.writePins(pins); err != nil {
-		return err
-	}
-	a.Printer().Line("evicted from %s; daemons that read it follow within seconds", d.pins())
-	return nil
 }

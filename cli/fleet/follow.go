@@ -2,20 +2,19 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
-	"strait.io/strait/install/cluster"
+	"strait.io/strait/install/vault"
 )
 
 // followed waits until all daemons have these pins.
-func followed(ctx context.Context, a *cli.App, clusters []*cluster.Cluster, pins func(i int) authority.Pins) error {
-	return until(ctx, "not every daemon has the pins", func() string { return lagging(ctx, clusters, pins) })
+func followed(ctx context.Context, vaults []vault.Vault, pins func(i int) authority.Pins) error {
+	return until(ctx, "not every daemon has the pins", func() string { return vault.Lagging(ctx, vaults, pins) })
 }
 
 // until waits until nothing lags any more.
@@ -35,49 +34,17 @@ func until(ctx context.Context, what string, lag func() string) error {
 
 // signed waits until every daemon holds only signed records of those that are there: what is not signed
 // goes where pins are turned on.
-func signed(ctx context.Context, a *cli.App, clusters []*cluster.Cluster) error {
+func signed(ctx context.Context, vaults []vault.Vault) error {
 	return until(ctx, "not all is signed", func() string {
-		return firstOf(ctx, clusters, func(l api.MemberList) []string { return l.Unsigned() })
+		return vault.FirstOf(ctx, vaults, func(l api.MemberList) []string { return l.Unsigned() })
 	})
 }
 
-// firstOf returns what is found in the first list of members, of all daemons, in which anything is; "" if none does.
-func firstOf(ctx context.Context, clusters []*cluster.Cluster, find func(api.MemberList) []string) string {
-	for _, c := range clusters {
-		lists, err := c.Members(ctx)
-		if err != nil {
-			return err.Error()
-		}
-		for node, l := range lists {
-			if found := find(l); len(found) > 0 {
-				return fmt.Sprintf("%s of context %s has %s", node, c.Context, cli.Some(found, 5))
-			}
-		}
+// resumable adds to the end of a wait that the same command continues.
+func resumable(err error) error {
+	var over *cli.ExitError
+	if errors.As(err, &over) && over.Code == cli.ExitWaitOver {
+		return cli.Exit(cli.ExitWaitOver, fmt.Errorf("%w; run the same command again to continue", err))
 	}
-	return ""
-}
-
-// lagging names a daemon that has other pins; "" if none has.
-func lagging(ctx context.Context, clusters []*cluster.Cluster, pins func(i int) authority.Pins) string {
-	for i, c := range clusters {
-		want := []string{}
-		for id, p := range pins(i) {
-			roots := make([]string, len(p.Roots))
-			for j, r := range p.Roots {
-				roots[j] = r.Fingerprint()
-			}
-			want = append(want, string(id)+" "+strings.Join(roots, " "))
-		}
-		slices.Sort(want)
-		have, err := c.Pinned(ctx)
-		if err != nil {
-			return err.Error()
-		}
-		for node, got := range have {
-			if slices.Sort(got); !slices.Equal(got, want) {
-				return fmt.Sprintf("%s of context %s has %q, want %q", node, c.Context, got, want)
-			}
-		}
-	}
-	return ""
+	return asUsage(err)
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -93,32 +92,6 @@ func readPins(path string) (authority.Pins, error) {
 func (d keyDir) nextRoot() string { return d.root() + ".next" }
 
 func (d keyDir) nextGossip() string { return d.gossip() + ".next" }
-
-// gossipKeys reads the gossip keys of the directory, and the one that replaces the other.
-func (d keyDir) gossipKeys() (ring gossipkey.Ring, next gossipkey.Key, err error) {
-	text, err := keyfile.Read(d.gossip(), keyfile.AllUsers)
-	if err != nil {
-		return nil, next, fmt.Errorf("gossip key: %w", err)
-	}
-	if ring, err = gossipkey.Parse(text); err != nil {
-		return nil, next, fmt.Errorf("gossip key %s: %w", d.gossip(), err)
-	}
-	text, err = keyfile.LoadOrMake(d.nextGossip(), func() (string, error) {
-		k, err := gossipkey.Generate(rand.Reader)
-		return k.Base64(), err
-	})
-	if err != nil {
-		return nil, next, fmt.Errorf("the new gossip key: %w", err)
-	}
-	made, err := gossipkey.Parse(text)
-	if err != nil {
-		return nil, next, fmt.Errorf("the new gossip key %s: %w", d.nextGossip(), err)
-	}
-	if len(ring) > 1 && !slices.Contains(ring, made[0]) {
-		return nil, next, fmt.Errorf("%s does not list the key in %s; copy both from the machine where the rotation began", d.gossip(), d.nextGossip())
-	}
-	return ring, made[0], nil
-}
 
 // oneGossipKey returns the gossip key of the directory, unless one is just being replaced.
 func oneGossipKey(text string) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"strait.io/strait/cli"
 	"strait.io/strait/install/bundle"
 	"strait.io/strait/install/cluster"
+	"strait.io/strait/install/vault"
 )
 
 // members are the clusters of contexts, with a view of each.
@@ -27,6 +28,13 @@ func openMembers(ctx context.Context, a *cli.App, t target, contexts []string) (
 		m.clusters, m.views = append(m.clusters, c), append(m.views, v)
 	}
 	return m, nil
+}
+
+func (m members) vaults() (out []vault.Vault) {
+	for _, c := range m.clusters {
+		out = append(out, secret{c})
+	}
+	return out
 }
 
 func (m members) ids() (ids []string) {

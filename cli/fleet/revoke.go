@@ -2,19 +2,12 @@ package fleet
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/daemon/api"
-	"strait.io/strait/daemon/api/client"
-	"strait.io/strait/install/cluster"
+	"strait.io/strait/install/vault"
 )
 
 const nodeRevokeLong = `Stop trusting a node of this cluster that was stolen or taken over: no cluster accepts the key with
@@ -59,7 +52,7 @@ func RevokeCommand(a *cli.App) *cobra.Command {
 			if r.context != "" {
 				return revokeMember(cmd.Context(), a, t, r)
 			}
-			return revokeHere(cmd.Context(), a, d, r)
+			return revokeHere(cmd.Context(), a, directory{d, a}, r)
 		},
 	}
 	d.flag(c)
@@ -71,56 +64,11 @@ func RevokeCommand(a *cli.App) *cobra.Command {
 }
 
 // revokeHere revokes a key in the pins of this machine.
-func revokeHere(ctx context.Context, a *cli.App, d keyDir, r revocation) error {
-	pins, _, own, err := d.read()
-	if err != nil {
-		return err
-	}
-	if r.key == "" {
-		list, err := cli.Ask(ctx, a, (*client.Client).Members)
-		if err != nil {
-			return err
-		}
-		if r.key, err = r.find(own, *list); err != nil {
-			return err
-		}
-	}
-	if err := revoke(a, pins, own, r); err != nil {
-		return err
-	}
-	if err := d.writePins(pins); err != nil {
+func revokeHere(ctx context.Context, a *cli.App, d directory, r revocation) error {
+	if _, _, err := r.write(ctx, a, d); err != nil {
 		return err
 	}
 	a.Printer().Line("revoked in %s; copy it to the other machines that have the root. All daemons follow within seconds", d.pins())
-	return nil
-}
-
-// find returns the fingerprint of the key with which a node signs.
-func (r revocation) find(own clustermesh.ClusterName, l api.MemberList) (string, error) {
-	for _, m := range l.Items {
-		if m.Cluster != string(own) || m.Node != r.node || len(m.Keys) != 1 {
-			continue
-		}
-		if m.State == api.Self {
-			return "", cli.UsageError("%s is the machine that answers; run this on another, or give --key", r.node)
-		}
-		return m.Keys[0], nil
-	}
-	return "", cli.UsageError("no node %s of cluster %s is known with a key; see strait members, or give --key", r.node, own)
-}
-
-// revoke adds a key to this cluster's own pin.
-func revoke(a *cli.App, pins authority.Pins, own clustermesh.ClusterName, r revocation) error {
-	pin := pins[own]
-	if slices.Contains(pin.Revoked, r.key) {
-		return cli.UsageError("the key %s is revoked already", r.key)
-	}
-	a.Printer().Line("node %s of cluster %s signs with %s", r.node, own, r.key)
-	if err := a.Confirm("Revoke this key for ever?", r.yes); err != nil {
-		return err
-	}
-	pin.Revoked = append(slices.Clip(pin.Revoked), r.key)
-	pins[own] = pin
 	return nil
 }
 
@@ -130,80 +78,74 @@ func revokeMember(ctx context.Context, a *cli.App, t target, r revocation) error
 	if err != nil {
 		return err
 	}
-	keys, err := c.ReadKeys(ctx)
+	r, keys, err := r.write(ctx, a, secret{c})
 	if err != nil {
-		return err
-	}
-	_, pins, err := readKeys(keys)
-	id, idErr := c.ID(ctx)
-	switch {
-	case err != nil || idErr != nil:
-		return errors.Join(err, idErr)
-	case pins == nil:
-		return cli.UsageError("context %s pins nothing; every holder of the gossip key is trusted: strait clusterset connect pins", c.Context)
-	}
-	own := clustermesh.ClusterName(id)
-	if r.key == "" {
-		if r.key, err = r.findIn(ctx, c, own); err != nil {
-			return err
-		}
-	}
-	if err := revoke(a, pins, own, r); err != nil {
-		return err
-	}
-	if _, err := c.WriteKeys(ctx, cluster.Keys{Root: keys.Root, Pins: pins.Encode()}); err != nil {
-		return err
-	}
-	if err := c.Nudge(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := t.waiting(ctx)
 	defer cancel()
-	if err := r.gone(ctx, c, own); err != nil {
+	if err := until(ctx, "not every daemon has followed", func() string { return r.believed(ctx, secret{c}, keys.Own) }); err != nil {
 		return err
 	}
 	a.Printer().Line("%s: the key is revoked, and every other daemon has followed", c.Context)
 	return nil
 }
 
-// findIn returns the fingerprint of the key of a node, as daemons of its cluster see it.
-func (r revocation) findIn(ctx context.Context, c *cluster.Cluster, own clustermesh.ClusterName) (string, error) {
-	lists, err := c.Members(ctx)
+// write finds the key, asks, and revokes it in a vault. It returns the revocation with the key, and what the
+// vault then holds.
+func (r revocation) write(ctx context.Context, a *cli.App, v vault.Vault) (revocation, vault.Keys, error) {
+	keys, err := v.ReadKeys(ctx)
+	if err == nil && keys.Pins == nil {
+		err = pinsNothing(v)
+	}
+	if err != nil {
+		return r, keys, asUsage(err)
+	}
+	if r.key == "" {
+		if r.key, err = r.find(ctx, v, keys.Own); err != nil {
+			return r, keys, err
+		}
+	}
+	after, err := keys.Revoke(r.key)
+	if err != nil {
+		return r, keys, asUsage(err)
+	}
+	a.Printer().Line("node %s of cluster %s signs with %s", r.node, keys.Own, r.key)
+	if err := a.Confirm("Revoke this key for ever?", r.yes); err != nil {
+		return r, keys, err
+	}
+	return r, after, v.WriteKeys(ctx, after)
+}
+
+// find returns the fingerprint of the key of a node, as other daemons see it.
+func (r revocation) find(ctx context.Context, v vault.Vault, own clustermesh.ClusterName) (string, error) {
+	lists, err := v.Members(ctx)
 	if err != nil && len(lists) == 0 {
 		return "", err
 	}
-	for node, l := range lists {
-		if node == r.node {
-			continue // it may lie
-		}
-		if key, err := r.find(own, l); err == nil {
+	itself := false
+	for _, l := range lists {
+		key, self := vault.KeyOf(l, own, r.node)
+		if itself = itself || self; key != "" && !self { // a node may lie about itself
 			return key, nil
 		}
 	}
-	return "", cli.UsageError("no daemon of context %s knows node %s with a key; give --key", c.Context, r.node)
+	if itself {
+		return "", cli.UsageError("%s is the machine that answers; run this on another, or give --key", r.node)
+	}
+	return "", cli.UsageError("no node %s of cluster %s is known with a key; see strait members, or give --key", r.node, own)
 }
 
-// gone waits until no daemon of the cluster, but that of the node itself, believes the key.
-func (r revocation) gone(ctx context.Context, c *cluster.Cluster, own clustermesh.ClusterName) error {
-	for {
-		who := ""
-		lists, err := c.Members(ctx)
-		for node, l := range lists {
-			key, _ := r.find(own, l)
-			if node != r.node && key == r.key {
-				who = "the daemon on " + node + " still believes the node"
-			}
-		}
-		if err != nil {
-			who = err.Error()
-		}
-		if who == "" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return waitOver(fmt.Errorf("%s: %w", who, context.Cause(ctx)))
-		case <-time.After(500 * time.Millisecond):
+// believed names a daemon, besides that of the node itself, which still believes the key; "" if none does.
+func (r revocation) believed(ctx context.Context, v vault.Vault, own clustermesh.ClusterName) string {
+	lists, err := v.Members(ctx)
+	for node, l := range lists {
+		if key, self := vault.KeyOf(l, own, r.node); key == r.key && !self {
+			return "the daemon on " + node + " still believes the node"
 		}
 	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }

@@ -49,15 +49,15 @@ run it again.`,
 			case gossip && len(contexts) > 0:
 				return rotateGossipMembers(cmd.Context(), a, t, contexts)
 			case gossip:
-				return rotateGossipHere(cmd.Context(), a, d)
+				return rotateGossipHere(cmd.Context(), a, directory{d, a})
 			case len(contexts) > 0 && len(args) == 1 && !finish:
 				return rotateMembers(cmd.Context(), a, t, contexts, clustermesh.ClusterName(args[0]))
 			case len(contexts) > 0 || len(args) > 0:
 				return cli.UsageError("want a CLUSTER with --context of all clusters, or neither and, for the second step, --finish")
 			case finish:
-				return keysFinish(cmd.Context(), a, d)
+				return keysFinish(cmd.Context(), a, directory{d, a})
 			}
-			return keysRotate(a, d)
+			return keysRotate(cmd.Context(), a, directory{d, a})
 		},
 	}
 	d.flag(c)

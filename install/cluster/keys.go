@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +29,13 @@ const believeConfigMap = written.BelieveConfigMap
 
 const (
 	rootEntry = "root.key"
+	// nextEntry has the key that replaces the root, while it does. The chart mounts the root alone.
+	nextEntry = "root.key.next"
 	pinsEntry = "pins.yaml"
 )
 
-// Keys are the private root key, and pins. They are empty if there are none.
-type Keys struct{ Root, Pins []byte }
+// Keys are the private root key, the one that replaces it, and pins. They are empty if there are none.
+type Keys struct{ Root, Next, Pins []byte }
 
 // ReadKeys reads the Secret and the ConfigMap. Versions before this one kept the pins in the Secret.
 func (c *Cluster) ReadKeys(ctx context.Context) (Keys, error) {
@@ -44,7 +45,7 @@ func (c *Cluster) ReadKeys(ctx context.Context) (Keys, error) {
 	}
 	k := Keys{}
 	if err == nil {
-		k = Keys{s.Data[rootEntry], s.Data[pinsEntry]}
+		k = Keys{s.Data[rootEntry], s.Data[nextEntry], s.Data[pinsEntry]}
 	}
 	m, err := get[corev1.ConfigMap](ctx, c, configMaps, c.Namespace, PinsConfigMap)
 	if ignoreNotFound(err) != nil {
@@ -59,13 +60,17 @@ func (c *Cluster) ReadKeys(ctx context.Context) (Keys, error) {
 // WriteKeys writes the ConfigMap and the Secret, in this order: what a root signs counts where it is
 // pinned. Pins that the Secret had are removed from it.
 func (c *Cluster) WriteKeys(ctx context.Context, k Keys) ([]Change, error) {
+	data := map[string]any{rootEntry: k.Root}
+	if len(k.Next) > 0 {
+		data[nextEntry] = k.Next
+	}
 	secret := map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
 		"metadata": map[string]any{
 			"name": KeysSecret, "namespace": c.Namespace,
 			"labels": map[string]any{partOf: Daemon, "app.kubernetes.io/name": "strait"},
 		},
-		"data": map[string]any{rootEntry: k.Root},
+		"data": data,
 	}
 	text, err := yaml.Marshal(secret)
 	if err != nil {
@@ -153,21 +158,6 @@ func (c *Cluster) Nudge(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Pinned returns which clusters each ready daemon has pinned, by node.
-func (c *Cluster) Pinned(ctx context.Context) (map[string][]string, error) {
-	lists, err := c.Members(ctx)
-	out := map[string][]string{}
-	for node, answer := range lists {
-		out[node] = []string{}
-		for _, m := range answer.Items {
-			if m.Node == "" && m.Pinned {
-				out[node] = append(out[node], m.Cluster+" "+strings.Join(m.Keys, " "))
-			}
-		}
-	}
-	return out, err
 }
 
 // Members returns the list of members of each ready daemon, by node.

@@ -151,7 +151,7 @@ var Table = []Package{
 	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{
 		"cli", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
-		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust",
+		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "install/vault",
 		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate",
 	}},
 	{
@@ -175,6 +175,8 @@ var Table = []Package{
 	{Path: "install/bundle", Pure: true},
 	{Path: "install/standalone", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
+	// Replaces keys and withdraws them, over vaults that cli/fleet opens.
+	{Path: "install/vault", Imports: []string{"clustermesh", "clustermesh/authority", "daemon/api"}},
 	{Path: "install/corefile", Pure: true},
 	{Path: "install/preflight", Pure: true, Imports: []string{"internal/ovn"}},
 

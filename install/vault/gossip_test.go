@@ -1,14 +1,45 @@
-package fleet
+package vault
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
-	"strait.io/strait/daemon/api"
-	"strait.io/strait/install/cluster"
 	"strait.io/strait/internal/gossipkey"
 )
+
+// TestGossipRotationInterrupted: wherever it is interrupted, it continues with the same key; and at each moment any
+// two daemons understand each other.
+func TestGossipRotationInterrupted(t *testing.T) {
+	rotate := func(left int) (steps int) {
+		w := newWorld(t, left)
+		var next gossipkey.Key
+		for runs := 1; ; runs++ {
+			r := GossipRotation{Vaults: w.all(), Generate: w.generateGossip, Wait: w.wait, Report: func(string, ...any) {}}
+			var err error
+			before := w.left
+			if next, err = r.Run(t.Context()); err == nil {
+				steps = before - w.left
+				break
+			}
+			if !errors.Is(err, errInterrupted) || runs > 1 {
+				t.Fatalf("interrupted after %d steps: %v", left, err)
+			}
+			w.left = 1000
+		}
+		for _, f := range w.vaults {
+			if !slices.Equal(f.gossip.Ring, gossipkey.Ring{next}) || f.gossip.Next != nil {
+				t.Errorf("interrupted after %d steps: %s has not the next key alone", left, f)
+			}
+		}
+		return steps
+	}
+	steps := rotate(1000)
+	for left := range steps {
+		rotate(left)
+	}
+}
 
 // TestGossipRotation: clusters that an interrupted rotation left at different steps go on together, the
 // last first. At no time are two of them without a key that both accept.
@@ -21,9 +52,9 @@ func TestGossipRotation(t *testing.T) {
 		"one has the next alone":       {{b, a}, {b}},
 		"all have it, but did not say": {{b}, {b}},
 	} {
-		r := &gossipRotation{next: b}
+		r := &GossipRotation{next: b}
 		for _, ring := range begin {
-			r.keys = append(r.keys, cluster.GossipKeys{Ring: ring})
+			r.keys = append(r.keys, Gossip{Ring: ring})
 		}
 		steps := 0
 		for ; r.step(); steps++ {
@@ -42,43 +73,24 @@ func TestGossipRotation(t *testing.T) {
 // that have nothing in common are not joined by it.
 func TestGossipRotationChoosesTheNextKey(t *testing.T) {
 	a, b, c := gossipkey.Key{1}, gossipkey.Key{2}, gossipkey.Key{3}
-	rotation := func(keys ...cluster.GossipKeys) *gossipRotation {
-		r := &gossipRotation{keys: keys}
-		for range keys {
-			r.clusters = append(r.clusters, &cluster.Cluster{})
-		}
-		return r
+	w := newWorld(t, 0)
+	rotation := func(keys ...Gossip) *GossipRotation {
+		return &GossipRotation{Vaults: w.all(), Generate: w.generateGossip, keys: keys}
 	}
-	fresh := rotation(cluster.GossipKeys{Ring: gossipkey.Ring{a}})
+	fresh := rotation(Gossip{Ring: gossipkey.Ring{a}})
 	if err := fresh.choose(); err != nil || fresh.next == a || fresh.next == (gossipkey.Key{}) {
 		t.Errorf("a fresh rotation: %v", err)
 	}
-	begun := rotation(cluster.GossipKeys{Ring: gossipkey.Ring{a}}, cluster.GossipKeys{Ring: gossipkey.Ring{a, b}, Next: &b})
+	begun := rotation(Gossip{Ring: gossipkey.Ring{a}}, Gossip{Ring: gossipkey.Ring{a, b}, Next: &b})
 	if err := begun.choose(); err != nil || begun.next != b {
 		t.Errorf("one that was begun: %v", err)
 	}
-	for message, r := range map[string]*gossipRotation{
-		"another key": rotation(cluster.GossipKeys{Ring: gossipkey.Ring{a, c}, Next: &c}, cluster.GossipKeys{Ring: gossipkey.Ring{a, b}, Next: &b}),
-		"connect":     rotation(cluster.GossipKeys{Ring: gossipkey.Ring{a}}, cluster.GossipKeys{Ring: gossipkey.Ring{c}}),
+	for message, r := range map[string]*GossipRotation{
+		"another key": rotation(Gossip{Ring: gossipkey.Ring{a, c}, Next: &c}, Gossip{Ring: gossipkey.Ring{a, b}, Next: &b}),
+		"connect":     rotation(Gossip{Ring: gossipkey.Ring{a}}, Gossip{Ring: gossipkey.Ring{c}}),
 	} {
 		if err := r.choose(); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("want an error with %q: %v", message, err)
-		}
-	}
-}
-
-func TestRekeyingIsShown(t *testing.T) {
-	node := func(name, state string, keys ...string) api.Member {
-		return api.Member{Cluster: "a", Node: name, State: state, GossipKeys: keys}
-	}
-	for want, items := range map[string][]api.Member{
-		"": {node("n1", api.Self, "k1"), node("n2", api.Alive, "k1"), node("n3", "held", "k0"), node("n4", api.Alive)},
-		"2 of 3 nodes use k1, 1 of 3 nodes use k2": {node("n1", api.Self, "k1", "k2"), node("n2", api.Alive, "k2", "k1"), node("n3", api.Alive, "k1")},
-		"1 of 2 nodes use k1, 1 do not say":        {node("n1", api.Self, "k1", "k2"), node("n2", api.Alive)},
-	} {
-		got := (&api.MemberList{Items: items}).Rekeying()
-		if (got == "") != (want == "") || !strings.Contains(got, want) {
-			t.Errorf("shown: %q, want %q", got, want)
 		}
 	}
 }
