@@ -31,6 +31,8 @@
 //	a stream without a proof      records, which are judged by their      all that a stream with one can:
 //	                              seals; offers and requests, which       there is nothing to prove
 //	                              come second; never a sign of life
+//	a query                       refused                               answered, to a peer that uses
+//	                                                                    a name of this cluster
 //	two lives of a node           reported                                reported
 //
 // An address is a node's own if its record names it, which its root stated, or if a dial to it proved the

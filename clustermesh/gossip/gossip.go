@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -58,6 +59,10 @@ type Config struct {
 	Objects func() (authority.Objects, bool)
 	// Token returns what proves to Attest which node asks. Nil if nothing does.
 	Token func() (string, error)
+	// Answer answers a query of another node of this cluster, which comes on a connection; see Query. It
+	// returns when the answer is sent or the connection broke. If it is nil, this daemon neither answers
+	// queries nor sends any.
+	Answer func(net.Conn)
 	// Log may be nil.
 	Log *slog.Logger
 
@@ -132,7 +137,7 @@ func New(cfg Config) (*Gossip, error) {
 	}, saved, time.Now())
 	g.self = g.node.Self()
 	var err error
-	if g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, g.signer(), g.log); err != nil {
+	if g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, stream.Services{Signer: g.signer(), Answerer: g.answerer()}, g.log); err != nil {
 		return g, err
 	}
 	g.do(func(n *node.Node, now time.Time) {

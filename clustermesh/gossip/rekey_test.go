@@ -76,7 +76,7 @@ func TestRekey(t *testing.T) {
 // asks opens a connection for members with keys.
 func asks(t *testing.T, keys gossipkey.Ring, addr string) (net.Conn, error) {
 	t.Helper()
-	s, err := stream.New(member.Peer{ID: member.ID{Origin: origin("b", "stranger"), Boot: 1}}, keys, stream.Credentials{}, asker{}, nil, slog.New(slog.DiscardHandler))
+	s, err := stream.New(member.Peer{ID: member.ID{Origin: origin("b", "stranger"), Boot: 1}}, keys, stream.Credentials{}, asker{}, stream.Services{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func (asker) Admit(stream.Peer, string) (bool, error) { return true, nil }
 
 func newAsker(t *testing.T, o clustermesh.Origin) *stream.Streams {
 	t.Helper()
-	s, err := stream.New(member.Peer{ID: member.ID{Origin: o, Boot: 1}}, testKeys, stream.Credentials{}, asker{}, nil, slog.New(slog.DiscardHandler))
+	s, err := stream.New(member.Peer{ID: member.ID{Origin: o, Boot: 1}}, testKeys, stream.Credentials{}, asker{}, stream.Services{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (w *world) keyholder(as clustermesh.Origin, uid string) *keyholder {
 	var self stream.Peer
 	self.Origin, self.Boot, self.UID = as, uint64(time.Now().UnixNano()), uid
 	asked := &sync.Map{}
-	s, err := stream.New(self.Peer, w.keys, stream.Credentials{}, everybody{asked}, nil, slog.New(slog.DiscardHandler))
+	s, err := stream.New(self.Peer, w.keys, stream.Credentials{}, everybody{asked}, stream.Services{}, slog.New(slog.DiscardHandler))
 	w.must(err)
 	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: stranger(20).AsSlice()})
 	w.must(err)

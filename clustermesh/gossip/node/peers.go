@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -175,6 +176,18 @@ func (s *Session) Close(now time.Time) {
 func (s *statements) Knows(p Peer, shown Shown) bool {
 	proof := trust.Peer{Origin: p.Origin, Key: p.Key, Stated: shown.Stated}
 	return p.Origin.Cluster == s.cfg.Self.Cluster && s.trust.Pinned(p.Origin.Cluster) && s.trust.Proves(proof)
+}
+
+// Query returns an error unless a peer is a node of this cluster. It must prove that where the cluster is
+// pinned. Where everyone who has the gossip key is believed, its name is enough.
+func (s *statements) Query(p Peer, shown Shown) error {
+	switch {
+	case p.Origin.Cluster != s.cfg.Self.Cluster:
+		return fmt.Errorf("%s is of another cluster", p.Origin)
+	case s.trust.Pins() != nil && !s.Knows(p, shown):
+		return fmt.Errorf("the daemon does not prove that it is that of %s", p.Origin)
+	}
+	return nil
 }
 
 // Refused returns how many records were refused in this life of the daemon, by reason, and how many peers

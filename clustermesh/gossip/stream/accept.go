@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// accept serves a stream that a peer opened, or its request for a statement, until it breaks or ctx
-// ends.
+// accept serves a stream that a peer opened, its request for a statement or its query, until it breaks or
+// ctx ends.
 func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -27,9 +27,15 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 		return
 	}
 	defer session.Close()
-	if conn.ConnectionState().NegotiatedProtocol == signerProtocol {
+	switch conn.ConnectionState().NegotiatedProtocol {
+	case signerProtocol:
 		if err := s.sign(ctx, conn, peer); err != nil && ctx.Err() == nil {
 			s.log.Debug("request for a statement failed", "from", peer.Origin, "error", err)
+		}
+		return
+	case queryProtocol:
+		if err := s.answer(conn, peer); err != nil {
+			s.log.Debug("query refused", "from", peer.Origin, "error", err)
 		}
 		return
 	}

@@ -74,7 +74,7 @@ func TestQueueIsBounded(t *testing.T) {
 // TestQueuesInAll: peers that take nothing cost a bounded amount together, and do not take the room of
 // one that does.
 func TestQueuesInAll(t *testing.T) {
-	s, err := New(member.Peer{}, gossipkey.Ring{{}}, Credentials{}, nil, nil, slog.New(slog.DiscardHandler))
+	s, err := New(member.Peer{}, gossipkey.Ring{{}}, Credentials{}, nil, Services{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,11 @@ const membersProtocol = "strait-members/1"
 // stream for Run.
 func (s *Streams) Handshake(ctx context.Context, raw net.Conn) (conn net.Conn, members bool, err error) {
 	protocols := []string{streamProtocol, membersProtocol}
-	if s.signer != nil && s.signer.Signs() {
+	if s.services.Signer != nil && s.services.Signer.Signs() {
 		protocols = append(protocols, signerProtocol)
+	}
+	if s.services.Answerer != nil {
+		protocols = append(protocols, queryProtocol)
 	}
 	c := tls.Server(raw, s.identity.Load().config(protocols...))
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)

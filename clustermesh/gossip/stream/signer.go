@@ -81,14 +81,14 @@ func (s *Streams) AskSigner(ctx context.Context, addr netip.AddrPort, request fu
 // more than room at the desk.
 func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
 	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
-	in, out := s.desk.enter(conn, from.Addr(), s.signer.Knows(peer))
+	in, out := s.desk.enter(conn, from.Addr(), s.services.Signer.Knows(peer))
 	if out != nil {
 		out.conn.Close()
 	}
 	defer s.desk.leave(in)
 	channel, err := begin(conn)
 	if err == nil {
-		err = writeShort(conn, s.signer.ProveRoot(channel))
+		err = writeShort(conn, s.services.Signer.ProveRoot(channel))
 	}
 	if err == nil {
 		err = conn.SetReadDeadline(time.Now().Add(requestTimeout))
@@ -100,7 +100,7 @@ func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.signer.Check(channel, request)
+	key, err := s.services.Signer.Check(channel, request)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
 	}
 	work, done := context.WithTimeout(wait, limit)
 	defer done()
-	return writeShort(conn, s.signer.Answer(work, peer, channel, request))
+	return writeShort(conn, s.services.Signer.Answer(work, peer, channel, request))
 }
 
 // begin sets the time for the exchange, and returns the channel.

@@ -24,11 +24,15 @@ func (notary) Answer(_ context.Context, p Peer, channel, request []byte) []byte 
 	return slices.Concat([]byte(p.Origin.String()+" asks "), request, []byte(" on "), channel)
 }
 
-func signerNamed(name string) Signer {
+// servicesOf returns what an end offers. One named signer signs; all but one named older answer queries.
+func servicesOf(e *end, name string) (s Services) {
 	if name == "signer" {
-		return notary{new(atomic.Bool)}
+		s.Signer = notary{new(atomic.Bool)}
 	}
-	return nil
+	if name != "older" {
+		s.Answerer = e
+	}
+	return s
 }
 
 // TestAskSigner: both ends know the same channel, and another connection has another one.
@@ -61,11 +65,11 @@ func TestAskSigner(t *testing.T) {
 	if _, err := signer.AskSigner(t.Context(), a.addr, never); !errors.Is(err, ErrNoSigner) {
 		t.Errorf("a daemon that signs nothing: %v", err)
 	}
-	signer.signer.(notary).sealless.Store(true)
+	signer.services.Signer.(notary).sealless.Store(true)
 	if _, err := a.AskSigner(t.Context(), signer.addr, never); !errors.Is(err, ErrNoSigner) {
 		t.Errorf("a daemon that signs nothing any more: %v", err)
 	}
-	signer.signer.(notary).sealless.Store(false)
+	signer.services.Signer.(notary).sealless.Store(false)
 	if _, err := stranger.AskSigner(t.Context(), signer.addr, never); !errors.Is(err, ErrWrongKey) {
 		t.Errorf("a stranger: %v", err)
 	}

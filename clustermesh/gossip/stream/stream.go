@@ -1,12 +1,12 @@
 // Package stream carries messages between daemons: one encrypted stream to each neighbour, on which
 // only we write. The neighbour has its own stream to us. Daemons that sign statements also answer
-// requests, each on a connection of its own.
+// requests, and those of one cluster answer each other's queries, each on a connection of its own.
 //
 // Inputs are the neighbours to keep a stream to (Follow), messages (Send), streams that peers open,
 // the gossip key, with which both sides prove that they belong to one clusterset, and the Credentials,
 // with which they prove which node they are. Outputs are calls of its Host, which decides whom to
-// believe. It must not know memberlist, why a daemon is a neighbour, what messages say, or who may
-// sign statements.
+// believe. It must not know memberlist, why a daemon is a neighbour, what messages and queries contain,
+// or who may sign statements.
 package stream
 
 import (
@@ -94,17 +94,23 @@ type Streams struct {
 	accepted map[*tls.Conn]bool
 	total    atomic.Int64
 
-	signer Signer // nil if this daemon signs no statements
-	desk   desk   // of requests for statements
-	crowd  crowd  // of streams of peers that are not believed
+	services Services
+	desk     desk    // of requests for statements
+	queries  queries // that are answered now
+	crowd    crowd   // of streams of peers that are not believed
 }
 
-// New makes what proves who this daemon is. It starts nothing. The signer is nil if this daemon signs no
-// statements.
-func New(self member.Peer, keys gossipkey.Ring, mine Credentials, host Host, signer Signer, log *slog.Logger) (*Streams, error) {
+// Services are what a daemon answers peers besides records. Each can be nil: then the daemon does not offer it.
+type Services struct {
+	Signer   Signer
+	Answerer Answerer
+}
+
+// New makes what proves who this daemon is. It starts nothing.
+func New(self member.Peer, keys gossipkey.Ring, mine Credentials, host Host, services Services, log *slog.Logger) (*Streams, error) {
 	id, err := newIdentity(keys, self, mine)
 	s := &Streams{
-		host: host, self: self, mine: mine, log: log, news: notify.New(), signer: signer,
+		host: host, self: self, mine: mine, log: log, news: notify.New(), services: services,
 		senders: map[clustermesh.Origin]*sender{}, accepted: map[*tls.Conn]bool{},
 	}
 	s.identity.Store(id)

@@ -123,7 +123,7 @@ func ends(t *testing.T, names ...string) map[string]*end {
 		if i == len(names)-1 {
 			key[0] = 8
 		}
-		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, gossipkey.Ring{key}, Credentials{}, e, signerNamed(name), slog.New(slog.DiscardHandler))
+		e.Streams, err = New(member.Peer{ID: member.ID{Origin: e.self, Boot: uint64(i + 1)}}, gossipkey.Ring{key}, Credentials{}, e, servicesOf(e, name), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
