@@ -105,7 +105,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	d.dns = dns.New(dnsConfig(c, log), d.table)
-	d.api = server.New(server.Config{Socket: c.Socket(), Metrics: c.Metrics.Listen.Addr, Scrape: d.metrics.Handler(), Log: log.With("part", "api")}, d)
+	d.api = server.New(server.Config{Socket: c.Socket(), Metrics: c.Metrics.Listen.Addr, Scrape: d.metrics.Handler(), Peers: peers{d}, Log: log.With("part", "api")}, d)
 	d.metrics.From(d.api, d)
 	return d, nil
 }
@@ -128,7 +128,7 @@ func (d *Daemon) join(w who) error {
 		Authority: authority,
 		Log:       d.log.With("part", "gossip"),
 	}
-	c.Attest, c.Objects = d.attest, d.objects
+	c.Attest, c.Objects, c.Answer = d.attest, d.objects, d.answer
 	c.Lead, c.Token = d.kube.election(), d.kube.token(d.config.Authority.TokenFile)
 	g, err := gossip.New(c)
 	d.gossip = g

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"net"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,6 +55,7 @@ type replication interface {
 	RTTs() map[clustermesh.Origin]time.Duration
 	Accept(clustermesh.Accept, clustermesh.LocalNamespaces)
 	Trust() gossip.Trust
+	Query(ctx context.Context, node clustermesh.NodeName) (net.Conn, error)
 }
 
 // openSource creates the source that the config names, and the API server if that is the source. It

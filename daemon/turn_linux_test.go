@@ -3,9 +3,11 @@ package daemon
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -302,6 +304,11 @@ func (w *busy) Distances() map[clustermesh.ClusterName]uint32          { return 
 func (w *busy) Rekey(gossipkey.Ring) error                             { return nil }
 func (w *busy) Accept(clustermesh.Accept, clustermesh.LocalNamespaces) {}
 func (w *busy) Trust() gossip.Trust                                    { return gossip.Trust{} }
+
+// Query implements replication.
+func (w *busy) Query(context.Context, clustermesh.NodeName) (net.Conn, error) {
+	return nil, errors.New("there are no other daemons")
+}
 
 func (w *busy) State() clustermesh.State {
 	s := clustermesh.State{Records: w.Records(), Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}

@@ -39,5 +39,8 @@ func (g *Gossip) Query(ctx context.Context, to clustermesh.NodeName) (net.Conn, 
 	return g.streams.Query(ctx, clustermesh.Origin{Cluster: g.cfg.Self.Cluster, Node: to})
 }
 
-// ErrNoAnswerer means that the daemon of a node answers no queries: it is older than those.
-var ErrNoAnswerer = stream.ErrNoAnswerer
+// Why a node was not queried: its daemon is older than queries, or has another gossip key.
+var (
+	ErrNoAnswerer = stream.ErrNoAnswerer
+	ErrWrongKey   = stream.ErrWrongKey
+)

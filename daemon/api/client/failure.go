@@ -70,6 +70,8 @@ func answerFailure(name string, status int, body []byte) error {
 	switch status {
 	case http.StatusServiceUnavailable:
 		f.Reason = api.Starting
+	case http.StatusBadGateway:
+		f.Reason = api.NoAnswer
 	case http.StatusNotFound:
 		f.Reason = api.NotFound
 	case http.StatusBadRequest:

@@ -11,9 +11,12 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// localHandler answers on the unix socket. It is read-only: changes to strait go through Kubernetes
-// objects or files, which have permissions and an audit log.
-func (s *Server) localHandler() http.Handler {
+// localHandler answers on the unix socket, about this node and others of its cluster.
+func (s *Server) localHandler() http.Handler { return s.withNodes(s.answers()) }
+
+// answers answers about this node. It is read-only: changes to strait go through Kubernetes objects or
+// files, which have permissions and an audit log.
+func (s *Server) answers() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		if status := s.Status(); status == nil {
@@ -94,12 +97,14 @@ func (s *Server) fromServices(derive func(l *api.ServiceList, service string) (a
 }
 
 // writeRefusal writes why a question cannot be answered, and what to do if the error has that.
-func writeRefusal(w http.ResponseWriter, err error) {
+func writeRefusal(w http.ResponseWriter, err error) { writeRefusalAs(w, http.StatusBadRequest, err) }
+
+func writeRefusalAs(w http.ResponseWriter, status int, err error) {
 	var r *problem.Refusal
 	if !errors.As(err, &r) {
 		r = &problem.Refusal{Message: err.Error()}
 	}
-	writeError(w, http.StatusBadRequest, r.Message, r.Try)
+	writeError(w, status, r.Message, r.Try)
 }
 
 func writeStarting(w http.ResponseWriter) {

@@ -1,8 +1,9 @@
-// Package server is the daemon's local HTTP server: the answers of package api for root on a unix
-// socket, and metrics and probes on TCP.
+// Package server is the daemon's HTTP server: the answers of package api for root on a unix socket and for
+// the daemons of other nodes, and metrics and probes on TCP.
 //
-// Inputs are a Source of answers, and a handler of scrapes; outputs are JSON and the Problems of its
-// own ports. It must not know how answers are computed: no State, no kernel. A request costs only
+// Inputs are a Source of answers, the Peers that answer for other nodes, and a handler of scrapes; outputs
+// are JSON and the Problems of its own ports. It must not know how answers are computed (no State, no
+// kernel), nor who may be a peer. A request costs only
 // what its answer needs: see Source.
 package server
 
@@ -60,6 +61,8 @@ type Config struct {
 	Metrics netip.AddrPort
 	// Scrape answers /metrics; nil if there are no metrics.
 	Scrape http.Handler
+	// Peers are the nodes of the cluster, for queries with node=NODE; nil if there is only this one.
+	Peers Peers
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -70,6 +73,9 @@ type Server struct {
 	src   Source
 	log   *slog.Logger
 	retry time.Duration
+	peers *http.Transport // asks Config.Peers
+	// handed has the connections of other nodes.
+	handed *handed
 
 	listener net.Listener // set by Listen
 	file     fs.FileInfo  // of the socket
@@ -81,7 +87,7 @@ type Server struct {
 
 // New makes a server that answers from src.
 func New(cfg Config, src Source) *Server {
-	s := &Server{cfg: cfg, src: src, log: cfg.Log, retry: metricsRetry}
+	s := &Server{cfg: cfg, src: src, log: cfg.Log, retry: metricsRetry, peers: newTransport(cfg.Peers), handed: newHanded()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -119,6 +125,8 @@ func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
+	defer s.handed.Close()
+	wg.Go(func() { _ = s.serve(ctx, s.handed, s.peerHandler()) }) // ends with ctx
 	if s.cfg.Metrics.IsValid() {
 		wg.Go(func() { s.serveMetrics(ctx) })
 	}
