@@ -35,6 +35,9 @@ type Config struct {
 	StateDir string `json:"stateDir,omitempty"`
 	// RunDir holds the API socket.
 	RunDir string `json:"runDir,omitempty"`
+	// ViewGroup is the ID of a group that may ask the daemon on a socket of its own; see View. 0 means that
+	// there is no such socket.
+	ViewGroup int `json:"viewGroup,omitempty"`
 	// NodePrefixes are the prefixes of this node's pods. If empty, they come from annotation
 	// strait.io/prefixes of the Node object, or else from its spec. If some pods have addresses
 	// outside the prefixes of the spec, the pods' own addresses are used.
@@ -320,6 +323,14 @@ func (c *Config) setDefaults() {
 	c.Mesh.Port = cmp.Or(c.Mesh.Port, wireguard.DefaultPort)
 	c.Mesh.PeersFile = cmp.Or(c.Mesh.PeersFile, authority.GuestsFile)
 	c.Metrics.Listen = cmp.Or(c.Metrics.Listen, MetricsAddr{Addr: netip.MustParseAddrPort("127.0.0.1:9964")})
+}
+
+// View returns the path of the API socket for ViewGroup; empty if there is none.
+func (c Config) View() string {
+	if c.ViewGroup == 0 {
+		return ""
+	}
+	return filepath.Join(c.RunDir, "view", filepath.Base(api.DefaultSocket))
 }
 
 // Socket returns the path of the API socket.

@@ -144,6 +144,8 @@ gossip: {keyFile: k}
 			[]string{"authority.pinsFile: is required"}},
 		{"no pins to believe", minimal + "authority: {rootFile: /r, believe: all}\n", []string{"authority.believe: is only for"}},
 		{"a word for whose counts", minimal + "authority: {pinsFile: /p, believe: some}\n", []string{`authority.believe: "some" is none of pinned, all`}},
+		{"a group of views", minimal + "viewGroup: 65532\n", nil},
+		{"no group of views", minimal + "viewGroup: -1\n", []string{"viewGroup: -1 is not the ID of a group"}},
 		{"no time", minimal + "bpf: {unreadyGrace: 0s}\n", nil},
 		{"an empty Kubernetes source is enough", "node: n1\nsource: {kubernetes: {}}\ngossip: {keyFile: k}\n", nil},
 		{"an empty prefix is one", "node: n1\nsource: {kubernetes: {derivedPrefix: ''}}\ngossip: {keyFile: k}\n", nil},

@@ -105,7 +105,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	d.dns = dns.New(dnsConfig(c, log), d.table)
-	d.api = server.New(server.Config{Socket: c.Socket(), Metrics: c.Metrics.Listen.Addr, Scrape: d.metrics.Handler(), Peers: peers{d}, Log: log.With("part", "api")}, d)
+	d.api = server.New(server.Config{Socket: c.Socket(), View: c.View(), ViewGroup: c.ViewGroup, Metrics: c.Metrics.Listen.Addr, Scrape: d.metrics.Handler(), Peers: peers{d}, Log: log.With("part", "api")}, d)
 	d.metrics.From(d.api, d)
 	return d, nil
 }

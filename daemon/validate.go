@@ -123,6 +123,9 @@ func (c Config) validateSource(m *mistakes) {
 }
 
 func (c Config) validatePaths(m *mistakes) {
+	if c.ViewGroup < 0 {
+		m.add("viewGroup", "%d is not the ID of a group", c.ViewGroup)
+	}
 	for _, x := range []struct{ field, path string }{
 		{"stateDir", c.StateDir}, {"runDir", c.RunDir},
 	} {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"time"
 )
@@ -11,29 +14,55 @@ import (
 // socketLook is how often the server looks whether the socket at its path is still its own.
 const socketLook = time.Second
 
-// serveLocal serves on the socket until ctx ends. If another program removes or replaces the socket,
-// no client can reach the daemon any more, so it makes a new one. Answers in progress get a second to
-// finish.
-func (s *Server) serveLocal(ctx context.Context) error {
+// local is a unix socket on which the server answers.
+type local struct {
+	path  string
+	group int // that may ask, besides root; 0 if none
+	log   *slog.Logger
+
+	listener net.Listener // set by listen
+	file     fs.FileInfo  // of the socket
+}
+
+// listen takes the socket, unless that is done.
+func (l *local) listen(ctx context.Context) error {
+	if l.listener != nil {
+		return nil
+	}
+	listener, err := listenUnix(ctx, l.path, l.group)
+	if err != nil {
+		return err
+	}
+	if l.file, err = os.Lstat(l.path); err != nil {
+		listener.Close()
+		return err
+	}
+	l.listener = listener
+	return nil
+}
+
+// run serves on the socket until ctx ends. If another program removes or replaces the socket, no client can
+// reach the daemon any more, so it makes a new one. Answers in progress get a second to finish.
+func (l *local) run(ctx context.Context, serve func(context.Context, net.Listener, http.Handler) error, h http.Handler) error {
 	for {
 		here, lost := context.WithCancel(ctx)
-		go s.untilLost(here, lost)
-		err := s.serve(here, s.listener, s.localHandler())
+		go l.untilLost(here, lost)
+		err := serve(here, l.listener, h)
 		lost()
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		s.log.Warn("another program removed or replaced the socket: making a new one", "socket", s.cfg.Socket)
-		if !s.relisten(ctx) {
+		l.log.Warn("another program removed or replaced the socket: making a new one", "socket", l.path)
+		if !l.relisten(ctx) {
 			return nil
 		}
 	}
 }
 
 // untilLost calls lost once the socket at the path is not the server's own.
-func (s *Server) untilLost(ctx context.Context, lost func()) {
+func (l *local) untilLost(ctx context.Context, lost func()) {
 	for pause(ctx, socketLook) {
-		if there, err := os.Lstat(s.cfg.Socket); err != nil || !os.SameFile(s.file, there) {
+		if there, err := os.Lstat(l.path); err != nil || !os.SameFile(l.file, there) {
 			lost()
 			return
 		}
@@ -42,19 +71,19 @@ func (s *Server) untilLost(ctx context.Context, lost func()) {
 
 // relisten takes the socket again, and retries until ctx ends; it then returns false. A daemon that
 // was started meanwhile keeps its socket, and what is no file stays.
-func (s *Server) relisten(ctx context.Context) bool {
+func (l *local) relisten(ctx context.Context) bool {
 	logged := ""
 	for {
-		s.listener = nil
-		err := s.clear()
+		l.listener = nil
+		err := l.clear()
 		if err == nil {
-			err = s.Listen(ctx)
+			err = l.listen(ctx)
 		}
 		if err == nil {
 			return true
 		}
 		if text := err.Error(); text != logged {
-			s.log.Warn("cannot make the socket again, everything else works", "socket", s.cfg.Socket, "err", err)
+			l.log.Warn("cannot make the socket, everything else works", "socket", l.path, "err", err)
 			logged = text
 		}
 		if !pause(ctx, socketLook) {
@@ -64,12 +93,12 @@ func (s *Server) relisten(ctx context.Context) bool {
 }
 
 // clear removes a plain file where the socket was.
-func (s *Server) clear() error {
-	info, err := os.Lstat(s.cfg.Socket)
+func (l *local) clear() error {
+	info, err := os.Lstat(l.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return nil
 	}
-	return errors.Join(err, os.Remove(s.cfg.Socket))
+	return errors.Join(err, os.Remove(l.path))
 }
 
 // pause returns false if ctx ends first.

@@ -11,12 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -57,6 +55,10 @@ type Config struct {
 	// Socket is the path of the unix socket. Its directory is created with mode 0700 if it does not
 	// exist.
 	Socket string
+	// View is the path of another unix socket, with the same answers, for root and the group with the ID
+	// ViewGroup; empty if there is none. Its directory is for this socket alone.
+	View      string
+	ViewGroup int
 	// Metrics is the TCP address for /metrics, /healthz and /readyz; the zero value is off.
 	Metrics netip.AddrPort
 	// Scrape answers /metrics; nil if there are no metrics.
@@ -77,8 +79,8 @@ type Server struct {
 	// handed has the connections of other nodes.
 	handed *handed
 
-	listener net.Listener // set by Listen
-	file     fs.FileInfo  // of the socket
+	socket *local
+	view   *local // nil if there is none
 
 	mu      sync.Mutex
 	problem *problem.Problem // of the metrics port
@@ -91,6 +93,10 @@ func New(cfg Config, src Source) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.socket = &local{path: cfg.Socket, log: s.log}
+	if cfg.View != "" {
+		s.view = &local{path: cfg.View, group: cfg.ViewGroup, log: s.log}
+	}
 	if s.cfg.Scrape == nil {
 		s.cfg.Scrape = http.NotFoundHandler()
 	}
@@ -100,21 +106,7 @@ func New(cfg Config, src Source) *Server {
 // Listen takes the socket, which ensures that no other straitd with the same run directory is
 // alive. Call it before anything that two daemons must not do at once; otherwise Run calls it. Run
 // must follow.
-func (s *Server) Listen(ctx context.Context) (err error) {
-	if s.listener != nil {
-		return nil
-	}
-	l, err := listenUnix(ctx, s.cfg.Socket)
-	if err != nil {
-		return err
-	}
-	if s.file, err = os.Lstat(s.cfg.Socket); err != nil {
-		l.Close()
-		return fmt.Errorf("stat the new socket: %w", err)
-	}
-	s.listener = l
-	return nil
-}
+func (s *Server) Listen(ctx context.Context) error { return s.socket.listen(ctx) }
 
 // Run serves until ctx ends. It fails if it cannot take the socket, usually because another straitd
 // holds it. A metrics port that it cannot take is a Problem and is retried.
@@ -130,11 +122,26 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.cfg.Metrics.IsValid() {
 		wg.Go(func() { s.serveMetrics(ctx) })
 	}
+	if s.view != nil {
+		wg.Go(func() { s.serveView(ctx) })
+	}
 	s.log.Info("api is listening", "socket", s.cfg.Socket)
-	err := s.serveLocal(ctx)
+	err := s.socket.run(ctx, s.serve, s.localHandler())
 	cancel()
 	wg.Wait()
-	return errors.Join(err, removeOwn(s.cfg.Socket, s.file))
+	return errors.Join(err, removeOwn(s.cfg.Socket, s.socket.file))
+}
+
+// serveView serves on the socket for a group until ctx ends. The daemon works without it, so failures are only
+// logged.
+func (s *Server) serveView(ctx context.Context) {
+	if !s.view.relisten(ctx) {
+		return
+	}
+	err := s.view.run(ctx, s.serve, s.localHandler())
+	if err = errors.Join(err, removeOwn(s.view.path, s.view.file)); err != nil {
+		s.log.Warn("the socket for views failed", "socket", s.view.path, "err", err)
+	}
 }
 
 // serve runs one HTTP server until ctx ends. Answers in progress get a second to finish.

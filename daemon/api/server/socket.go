@@ -21,8 +21,8 @@ const (
 // listenUnix creates the socket at path with mode 0600, replacing one that a dead daemon left. It
 // creates the socket next to path and renames it, so that no client can connect before the mode is
 // set, and so that path always names a socket. The directory is created with mode 0700 if it does
-// not exist.
-func listenUnix(ctx context.Context, path string) (*net.UnixListener, error) {
+// not exist. If the socket has a group, that may connect too, and enter the directory, which has nothing else.
+func listenUnix(ctx context.Context, path string, group int) (*net.UnixListener, error) {
 	if len(path)+len(newSuffix) > maxSocketPath {
 		return nil, fmt.Errorf("socket %s: the path is longer than %d bytes; choose a shorter runDir",
 			path, maxSocketPath-len(newSuffix))
@@ -30,6 +30,11 @@ func listenUnix(ctx context.Context, path string) (*net.UnixListener, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the run directory: %w", err)
+	}
+	if group != 0 {
+		if err := lendTo(dir, group, 0o750); err != nil {
+			return nil, err
+		}
 	}
 	unlock, err := lockDir(ctx, dir)
 	if err != nil {
@@ -39,10 +44,21 @@ func listenUnix(ctx context.Context, path string) (*net.UnixListener, error) {
 	if err := checkFree(ctx, path); err != nil {
 		return nil, err
 	}
-	return bindAt(path)
+	return bindAt(path, group)
 }
 
-func bindAt(path string) (*net.UnixListener, error) {
+// lendTo gives a file of root's to a group. Without CAP_CHOWN, the daemon must be a member of that group.
+func lendTo(path string, group int, mode fs.FileMode) error {
+	if err := os.Chown(path, -1, group); err != nil {
+		return fmt.Errorf("give %s to group %d: %w", path, group, err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return fmt.Errorf("let group %d use %s: %w", group, path, err)
+	}
+	return nil
+}
+
+func bindAt(path string, group int) (*net.UnixListener, error) {
 	fresh := path + newSuffix
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove an old temporary socket: %w", err)
@@ -52,7 +68,11 @@ func bindAt(path string) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("listen on socket %s: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false) // it would unlink the name from before the rename
-	err = os.Chmod(fresh, 0o600)
+	if group == 0 {
+		err = os.Chmod(fresh, 0o600)
+	} else {
+		err = lendTo(fresh, group, 0o660)
+	}
 	if err == nil {
 		err = os.Rename(fresh, path)
 	}
