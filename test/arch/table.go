@@ -130,6 +130,8 @@ var Table = []Package{
 	{Path: "daemon/api", Pure: true, Imports: []string{"datapath"}},
 	{Path: "daemon/api/client", Imports: []string{"daemon/api"}},
 	{Path: "daemon/api/server", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/client", "daemon/api/fake"}},
+	// It passes on what a server answers, and links nothing of the daemon.
+	{Path: "daemon/api/relay", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/fake", "daemon/api/server"}},
 	{Path: "daemon/api/fake", Imports: []string{"daemon/api", "datapath"}},
 	{Path: "daemon/metrics", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/fake"}},
 	{Path: "daemon/dns", Imports: []string{"clustermesh", "internal/tld"}},
@@ -143,7 +145,7 @@ var Table = []Package{
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},
 
-	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/lend"}},
+	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/api/relay", "daemon/lend"}},
 	// What the commands of strait have in common, and its groups of commands, which do not know each other.
 	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client"}},
 	{Path: "cli/node", Imports: []string{"cli", "daemon/api", "daemon/api/client", "datapath", "clustermesh", "clustermesh/authority"}},
