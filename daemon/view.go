@@ -73,6 +73,15 @@ func (d *Daemon) Nodes() *api.NodeList {
 	return api.NewNodeList(d.viewpoint(m), v.nodes())
 }
 
+// Tunnels lists the tunnels of a node, or of all; nil before the first moment.
+func (d *Daemon) Tunnels(node string) *api.TunnelList {
+	m := d.now()
+	if m == nil {
+		return nil
+	}
+	return api.NewTunnelList(d.viewpoint(m), d.viewer(m).tunnels(node))
+}
+
 // Members counts the nodes by state, for a scrape.
 func (d *Daemon) Members() map[string]int {
 	m := d.now()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/daemon/plan"
@@ -350,6 +351,47 @@ func TestMeshExplained(t *testing.T) {
 		got := MeshConfig{Implementation: c.implementation}.explain(c.err)
 		if named := strings.HasSuffix(got.Error(), ", or set mesh.implementation to userspace"); named != c.want || !errors.Is(got, c.err) {
 			t.Errorf("%s, %v: %v", c.implementation, c.err, got)
+		}
+	}
+}
+
+// entered is a topology in which packets for b enter it through b/n1.
+type entered struct{ topology.FullMesh }
+
+func (entered) NextHop(self clustermesh.Origin, _ []clustermesh.Origin) func(clustermesh.Origin) clustermesh.Origin {
+	return func(to clustermesh.Origin) clustermesh.Origin {
+		if to.Cluster == "b" && self.Cluster != "b" {
+			to.Node = "n1"
+		}
+		return to
+	}
+}
+
+// TestViewTunnels: the tunnels are those of the plan's mesh, whatever the topology.
+func TestViewTunnels(t *testing.T) {
+	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}}
+	for i, name := range []string{"a/n1", "b/n1", "b/n2"} {
+		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(name[:1]), Node: clustermesh.NodeName(name[2:])}
+		s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: clustermesh.Content{Node: &clustermesh.Node{
+			Name: o.Node, PublicKey: key.Public{byte(i + 1)}, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})},
+			WireGuardPort: 51820, Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 24)},
+		}}})
+	}
+	to := func(name string, reached ...string) api.TunnelTo { return api.TunnelTo{Node: name, Reached: reached} }
+	back := []api.TunnelTo{to("a/n1")}
+	for _, c := range []struct {
+		topology topology.Topology
+		of       string
+		want     []api.NodeTunnels
+	}{
+		{nil, "", []api.NodeTunnels{{Node: "a/n1", Tunnels: []api.TunnelTo{to("b/n1"), to("b/n2")}}, {Node: "b/n1", Tunnels: back}, {Node: "b/n2", Tunnels: back}}},
+		{entered{}, "a/n1", []api.NodeTunnels{{Node: "a/n1", Tunnels: []api.TunnelTo{to("b/n1", "b/n1", "b/n2")}}}},
+		{entered{}, "a/n9", nil},
+	} {
+		self := plan.Self{Cluster: "b", Node: "n2"}
+		result, _ := plan.Plan(plan.Inputs{State: s, Self: self, Config: plan.Config{Mesh: true, Topology: c.topology}}, plan.Past{})
+		if got := (viewer{moment: &moment{state: s, result: result}, self: self}).tunnels(c.of); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%T, %q: %+v\nwant %+v", c.topology, c.of, got, c.want)
 		}
 	}
 }

@@ -240,6 +240,27 @@ func (v viewer) nodes() (out []api.Node) {
 	return out
 }
 
+// tunnels lists the tunnels of a node, or of all for "".
+func (v viewer) tunnels(of string) (out []api.NodeTunnels) {
+	for _, e := range v.result.Mesh.Ends {
+		a := api.NodeTunnels{Node: e.Origin.String()}
+		if of != "" && of != a.Node {
+			continue
+		}
+		for _, t := range v.result.Mesh.Tunnels(e.Origin) {
+			to := api.TunnelTo{Node: t.To.String()}
+			if len(t.Reached) > 1 || t.Reached[0] != t.To {
+				for _, o := range t.Reached {
+					to.Reached = append(to.Reached, o.String())
+				}
+			}
+			a.Tunnels = append(a.Tunnels, to)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
 func (v viewer) tunnel(o clustermesh.Origin, k key.Public) *api.Tunnel {
 	p, ok := v.peers[k]
 	if !ok || k.IsZero() {

@@ -16,9 +16,10 @@ import (
 const graphLong = `Draw the mesh between the clusters as this node sees it: each cluster with its nodes, a link for
 each WireGuard tunnel between two nodes, and which nodes are not reachable.
 
-Every node of one cluster has a tunnel to every node of the others. A dashed line is a tunnel to a
-node that is not reachable, or one of this node's own tunnels that does not carry packets; only the
-two ends of a tunnel know that. While nothing changes, the output stays the same.`
+The mesh of this node's daemon decides which nodes have tunnels: every node of one cluster to every
+node of the others. A dashed line is a tunnel to a node that is not reachable, or one of this node's
+own tunnels that does not carry packets; only the two ends of a tunnel know that. While nothing
+changes, the output stays the same.`
 
 func GraphCommand(a *cli.App) *cobra.Command {
 	var format string
@@ -37,7 +38,11 @@ func GraphCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			m := meshOf(list)
+			between, err := askTunnels(cmd.Context(), a, "")
+			if err != nil {
+				return err
+			}
+			m := meshOf(list, between)
 			switch format {
 			case "dot":
 				_, err = fmt.Fprint(a.Stdout, m.dot())
@@ -75,8 +80,8 @@ type link struct {
 	why  string // why it does not carry traffic; empty if nothing is known against it
 }
 
-// meshOf makes a picture of the nodes, which are sorted by cluster and name.
-func meshOf(l *api.NodeList) mesh {
+// meshOf makes a picture of the nodes, which are sorted by cluster and name, and of the tunnels between them.
+func meshOf(l *api.NodeList, between tunnels) mesh {
 	m := mesh{from: l.SeenFrom.Cluster + "/" + l.SeenFrom.Node}
 	for i := range l.Items {
 		n := l.Items[i]
@@ -88,7 +93,7 @@ func meshOf(l *api.NodeList) mesh {
 	}
 	for i := range l.Items {
 		for j := i + 1; j < len(l.Items); j++ {
-			if x, y := &l.Items[i], &l.Items[j]; tunneled(x, y) {
+			if x, y := &l.Items[i], &l.Items[j]; between.join(x, y) {
 				m.links = append(m.links, link{x, y, whyDown(x, y)})
 			}
 		}
@@ -104,12 +109,6 @@ func noTunnel(n *api.Node) string {
 		return "this straitd does not say how to reach it; upgrade it"
 	}
 	return n.Peer.NoTunnel
-}
-
-// tunneled reports whether a tunnel leads from each of two nodes to the other. It is the rule by which
-// daemons choose the peers of their devices.
-func tunneled(a, b *api.Node) bool {
-	return a.Cluster != b.Cluster && noTunnel(a) == "" && noTunnel(b) == ""
 }
 
 // unreachable returns why a node is not reachable; empty if it is.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -60,7 +61,15 @@ func showconfNodeCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text, err := s.render(list, n, extra)
+			if why := noTunnel(n); why != "" {
+				return fmt.Errorf("%s cannot be a peer: %s", fullName(n), why)
+			}
+			var text []byte
+			if s.asPeer {
+				text, err = s.peer(n, extra)
+			} else {
+				text, err = askWholeConf(cmd.Context(), a, list, n)
+			}
 			if err == nil {
 				_, err = a.Stdout.Write(text)
 			}
@@ -122,18 +131,13 @@ func findNode(l *api.NodeList, name string) (*api.Node, error) {
 	return nil, fmt.Errorf("several nodes are called %s; name one of %s", name, strings.Join(names, ", "))
 }
 
-// render returns the configuration of a node.
-func (s showconf) render(l *api.NodeList, n *api.Node, extra []netip.Prefix) ([]byte, error) {
-	if why := noTunnel(n); why != "" {
-		return nil, fmt.Errorf("%s cannot be a peer: %s", fullName(n), why)
+// peer returns a node as a peer of others.
+func (s showconf) peer(n *api.Node, extra []netip.Prefix) ([]byte, error) {
+	allowed := slices.Concat(n.Peer.AllowedIPs, extra)
+	if s.format == "wg" {
+		return peerSection(n, allowed), nil
 	}
-	switch {
-	case !s.asPeer:
-		return wholeConf(l, n), nil
-	case s.format == "wg":
-		return peerSection(n, extra), nil
-	}
-	out, err := json.MarshalIndent(kiloPeer(n, extra), "", "  ")
+	out, err := json.MarshalIndent(kiloPeer(n, allowed), "", "  ")
 	if s.format == "json" {
 		return append(out, '\n'), err
 	}
@@ -143,47 +147,70 @@ func (s showconf) render(l *api.NodeList, n *api.Node, extra []netip.Prefix) ([]
 	return out, err
 }
 
-// wholeConf is the configuration of a node's device: itself, and the nodes of other clusters. It renders the
-// mesh of the daemon that was asked, as graph does.
-func wholeConf(l *api.NodeList, n *api.Node) []byte {
+// askWholeConf asks for the tunnels of a node, and returns the configuration of its device.
+func askWholeConf(ctx context.Context, a *cli.App, l *api.NodeList, n *api.Node) ([]byte, error) {
+	between, err := askTunnels(ctx, a, fullName(n))
+	if err != nil {
+		return nil, err
+	}
+	return wholeConf(l, n, between), nil
+}
+
+// wholeConf is the configuration of a node's device: itself, and the nodes that its tunnels lead to, with what is
+// reached through them. It renders the mesh of the daemon that was asked, as graph does.
+func wholeConf(l *api.NodeList, n *api.Node, between tunnels) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Node %s. The private key is not here: wg setconf clears it, so set it afterwards with\n", cli.Clean(fullName(n)))
 	fmt.Fprintf(&b, "# wg set DEVICE private-key FILE, where FILE is wireguard.key in the stateDir of the node.\n")
 	fmt.Fprintf(&b, "[Interface]\nListenPort = %d\nFwMark = 0x%x\n", n.Peer.Endpoint.Port(), datapath.TunnelMark)
+	owned := map[string][]netip.Prefix{}
 	for i := range l.Items {
-		if o := &l.Items[i]; tunneled(n, o) {
-			b.WriteByte('\n')
-			b.Write(peerSection(o, nil))
+		if o := &l.Items[i]; o.Peer != nil {
+			owned[fullName(o)] = o.Peer.AllowedIPs
 		}
+	}
+	for i := range l.Items {
+		o := &l.Items[i]
+		to, is := between[fullName(n)][fullName(o)]
+		if !is || noTunnel(o) != "" {
+			continue
+		}
+		var allowed []netip.Prefix
+		for _, name := range to.Reaches() {
+			allowed = append(allowed, owned[name]...)
+		}
+		b.WriteByte('\n')
+		b.Write(peerSection(o, allowed))
 	}
 	return b.Bytes()
 }
 
-func peerSection(n *api.Node, extra []netip.Prefix) []byte {
+// peerSection is a node as a peer, with what is reached through it.
+func peerSection(n *api.Node, allowed []netip.Prefix) []byte {
 	var ips []string
-	for _, p := range allowedIPs(n, extra) {
+	for _, p := range unique(allowed) {
 		ips = append(ips, p.String())
 	}
 	return fmt.Appendf(nil, "# %s\n[Peer]\nPublicKey = %s\nEndpoint = %s\nAllowedIPs = %s\n",
 		cli.Clean(fullName(n)), n.Peer.PublicKey, n.Peer.Endpoint, strings.Join(ips, ", "))
 }
 
-// allowedIPs are those of the node and the additional ones, sorted, each once.
-func allowedIPs(n *api.Node, extra []netip.Prefix) []netip.Prefix {
-	out := slices.Concat(n.Peer.AllowedIPs, extra)
+// unique returns the prefixes sorted, each once.
+func unique(all []netip.Prefix) []netip.Prefix {
+	out := slices.Clone(all)
 	slices.SortFunc(out, netip.Prefix.Compare)
 	return slices.Compact(out)
 }
 
 // kiloPeer is the node as an object of Kilo, whose fields are those of its CRD. The name has the
 // cluster in it, since nodes of two clusters can have one name.
-func kiloPeer(n *api.Node, extra []netip.Prefix) any {
+func kiloPeer(n *api.Node, allowed []netip.Prefix) any {
 	return map[string]any{
 		"apiVersion": "kilo.squat.ai/v1alpha1", "kind": "Peer",
 		"metadata": map[string]any{"name": n.Cluster + "." + n.Name},
 		"spec": map[string]any{
 			"publicKey":  n.Peer.PublicKey,
-			"allowedIPs": allowedIPs(n, extra),
+			"allowedIPs": unique(allowed),
 			"endpoint":   map[string]any{"dnsOrIP": map[string]any{"ip": n.Peer.Endpoint.Addr()}, "port": n.Peer.Endpoint.Port()},
 		},
 	}

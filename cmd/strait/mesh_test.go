@@ -26,7 +26,23 @@ func meshView() *view {
 	strange := same
 	strange.Name, strange.Peer = "x\"];\nevil\\", &api.Peer{NoTunnel: "it has no prefix of pods"}
 	v.Nodes = append(v.Nodes, same, strange)
+	v.Tunnels = tunnelsBetween(v.Nodes, func(a, b *api.Node) bool { return a.Cluster != b.Cluster })
 	return v
+}
+
+// tunnelsBetween returns the tunnels between the nodes that can be peers and that a topology joins.
+func tunnelsBetween(nodes []api.Node, joins func(a, b *api.Node) bool) (out []api.NodeTunnels) {
+	for i := range nodes {
+		a := &nodes[i]
+		t := api.NodeTunnels{Node: a.Cluster + "/" + a.Name}
+		for j := range nodes {
+			if b := &nodes[j]; i != j && a.Peer.NoTunnel == "" && b.Peer.NoTunnel == "" && joins(a, b) {
+				t.Tunnels = append(t.Tunnels, api.TunnelTo{Node: b.Cluster + "/" + b.Name})
+			}
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 // TestMeshSaysTheSame: a graph and a configuration depend on the mesh alone, not on the time, counters
@@ -74,5 +90,46 @@ func TestDotEdges(t *testing.T) {
 	}
 	if strings.Contains(got, "\nevil") {
 		t.Errorf("a name broke out of its quotes:\n%s", got)
+	}
+}
+
+// TestGateways: graph and configuration show the tunnels that the daemon's mesh has, whatever the topology: here
+// each cluster has a gateway, through which its other nodes are reached.
+func TestGateways(t *testing.T) {
+	gateways := map[string]string{"us-east": "us-east-n1", "eu-central": "eu-central-n1", "us-west": "us-east-n2"}
+	is := func(n *api.Node) bool { return gateways[n.Cluster] == n.Name }
+	v := meshView()
+	v.Tunnels = tunnelsBetween(v.Nodes, func(a, b *api.Node) bool {
+		return is(a) && is(b) || a.Cluster == b.Cluster && (is(a) || is(b))
+	})
+	for i := range v.Tunnels {
+		for j := range v.Tunnels[i].Tunnels {
+			if to := &v.Tunnels[i].Tunnels[j]; to.Node == "us-west/us-east-n2" && v.Tunnels[i].Node != "us-west/us-west-n1" {
+				to.Reached = []string{"us-west/us-east-n2", "us-west/us-west-n1"}
+			}
+		}
+	}
+	socket, _ := startServer(t, v)
+	dot := world("graph", "-o", "dot").on(socket).run(t).stdout
+	var edges []string
+	for _, e := range regexp.MustCompile(`(?m)^  ("\S+" -- "\S+")`).FindAllStringSubmatch(dot, -1) {
+		edges = append(edges, strings.ReplaceAll(e[1], `"`, ""))
+	}
+	if got, want := strings.Join(edges, "\n"), `eu-central/eu-central-n1 -- us-east/us-east-n1
+eu-central/eu-central-n1 -- us-west/us-east-n2
+us-east/us-east-n1 -- us-east/us-east-n2
+us-east/us-east-n1 -- us-west/us-east-n2
+us-west/us-east-n2 -- us-west/us-west-n1`; got != want {
+		t.Errorf("the tunnels of the graph:\n%s\nwant\n%s", got, want)
+	}
+	conf := world("peer", "showconf", "node", "us-east-n1").on(socket).run(t).stdout
+	var peers []string
+	for _, p := range regexp.MustCompile(`(?s)# (\S+)\n\[Peer\]\n.*?\nAllowedIPs = ([^\n]*)`).FindAllStringSubmatch(conf, -1) {
+		peers = append(peers, p[1]+" "+p[2])
+	}
+	if got, want := strings.Join(peers, "\n"), `eu-central/eu-central-n1 10.3.0.0/24
+us-east/us-east-n2 10.1.1.0/24
+us-west/us-east-n2 10.3.1.0/24, 10.4.0.0/24, fd00:4::/64`; got != want {
+		t.Errorf("the peers of us-east-n1:\n%s\nwant\n%s", got, want)
 	}
 }

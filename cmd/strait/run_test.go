@@ -24,6 +24,7 @@ type view struct {
 	Status   api.Status
 	Services []api.Service
 	Nodes    []api.Node
+	Tunnels  []api.NodeTunnels
 	Members  []api.Member
 	Policies []api.Policy
 	Peers    []api.Guest
@@ -89,6 +90,16 @@ func (s *source) Nodes() *api.NodeList {
 		return v.nodes()
 	}
 	return nil
+}
+
+func (s *source) Tunnels(node string) *api.TunnelList {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	return api.NewTunnelList(v.Status.Viewpoint(), slices.DeleteFunc(slices.Clone(v.Tunnels), func(t api.NodeTunnels) bool {
+		return node != "" && node != t.Node
+	}))
 }
 
 // startServer runs a real server.Server on a new socket until the test ends.

@@ -12,6 +12,7 @@ const (
 	KindServices    = "ServiceList"
 	KindBackends    = "BackendList"
 	KindNodes       = "NodeList"
+	KindTunnels     = "TunnelList"
 	KindMembers     = "MemberList"
 	KindPeers       = "PeerList"
 	KindPolicies    = "PolicyList"
@@ -59,6 +60,13 @@ type NodeList struct {
 	Items    []Node    `json:"items"`
 }
 
+// TunnelList is the answer of GET /v1/tunnels, by cluster and name: of all nodes, or of one with ?node=CLUSTER/NODE.
+type TunnelList struct {
+	Meta
+	SeenFrom Viewpoint     `json:"seenFrom"`
+	Items    []NodeTunnels `json:"items"`
+}
+
 // Explanation is the answer of GET /v1/explain: one service with every endpoint considered.
 type Explanation struct {
 	Meta
@@ -101,6 +109,11 @@ func NewNodeList(from Viewpoint, items []Node) *NodeList {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 	})
 	return &NodeList{Meta{APIVersion, KindNodes}, from, orEmpty(items)}
+}
+
+// NewTunnelList makes an answer of the tunnels of nodes, which are sorted already.
+func NewTunnelList(from Viewpoint, items []NodeTunnels) *TunnelList {
+	return &TunnelList{Meta{APIVersion, KindTunnels}, from, orEmpty(items)}
 }
 
 // NewError makes the body of an answer that is not 200.

@@ -261,10 +261,34 @@ type Peer struct {
 	PublicKey key.Public `json:"publicKey,omitzero"`
 	// Endpoint is the node's outer UDP address.
 	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
-	// AllowedIPs are the addresses of its pods and its own inside the tunnel, sorted.
+	// AllowedIPs are the addresses of its pods and its own inside the tunnel, sorted: not of what is reached
+	// through it.
 	AllowedIPs []netip.Prefix `json:"allowedIPs,omitempty"`
 	// NoTunnel is why no tunnel can lead to the node; empty if one can.
 	NoTunnel string `json:"noTunnel,omitempty"`
+}
+
+// NodeTunnels are the tunnels of one node to others of the clusterset. Which it has follows from the topology.
+type NodeTunnels struct {
+	// Node is CLUSTER/NODE, as are all names of nodes in here.
+	Node string `json:"node"`
+	// Tunnels are sorted by where they lead.
+	Tunnels []TunnelTo `json:"tunnels,omitempty"`
+}
+
+// TunnelTo is where a tunnel leads.
+type TunnelTo struct {
+	Node string `json:"node"`
+	// Reached are the nodes that are reached through the tunnel, sorted. It is empty if that is Node alone.
+	Reached []string `json:"reached,omitempty"`
+}
+
+// Reaches returns the names of the nodes that are reached through the tunnel.
+func (t TunnelTo) Reaches() []string {
+	if len(t.Reached) == 0 {
+		return []string{t.Node}
+	}
+	return t.Reached
 }
 
 // Tunnel is the WireGuard peer of a node in another cluster.

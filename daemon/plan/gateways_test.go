@@ -10,6 +10,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/daemon/plan/mesh"
 	"strait.io/strait/internal/key"
 )
 
@@ -61,20 +62,6 @@ func tunnelsOf(r plan.Result) (peers, routes string) {
 // TestAnotherTopology: peers, allowed IPs and routes follow from the topology alone, and so does which
 // tunnel's fault concerns an endpoint.
 func TestAnotherTopology(t *testing.T) {
-	node := func(cluster, name string) clustermesh.Origin {
-		return clustermesh.Origin{Cluster: clustermesh.ClusterName(cluster), Node: clustermesh.NodeName(name)}
-	}
-	keyless := func(s *clustermesh.State) {
-		edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = key.Public{} })
-	}
-	dead := func(s *clustermesh.State) { // its cluster's other node and a remote one claim that
-		for _, o := range [][2]string{{"b", "n2"}, {"c", "n1"}, {"c", "n2"}, {"a", "n1"}, {"a", "n2"}} {
-			edit(s, o[0], o[1], func(c *clustermesh.Content) {
-				c.Silent = []clustermesh.Silence{{Origin: node("b", "n1"), Epoch: 1}}
-			})
-		}
-		s.Contacts = s.Contacts.With(node("b", "n1"), clustermesh.Silent)
-	}
 	for _, tc := range []struct {
 		what, node    string
 		topology      topology.Topology
@@ -84,8 +71,8 @@ func TestAnotherTopology(t *testing.T) {
 		{"the full mesh", "n2", nil, nil, "b/n1[10.2.1.0/24] b/n2[10.2.2.0/24] c/n1[10.3.1.0/24] c/n2[10.3.2.0/24]", "10.2.1.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24"},
 		{"a gateway", "n1", gateways{}, nil, "a/n2[10.1.2.0/24] b/n1[10.2.1.0/24 10.2.2.0/24] c/n1[10.3.1.0/24 10.3.2.0/24]", "10.1.2.0/24 10.2.1.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24"},
 		{"behind a gateway", "n2", gateways{}, nil, "a/n1[10.1.1.0/24 10.2.1.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24]", "10.1.1.0/24 10.2.1.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24"},
-		{"b's first node can have no tunnel", "n1", gateways{}, keyless, "a/n2[10.1.2.0/24] b/n2[10.2.2.0/24] c/n1[10.3.1.0/24 10.3.2.0/24]", "10.1.2.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24"},
-		{"b's first node is dead", "n1", gateways{}, dead, "a/n2[10.1.2.0/24] b/n2[10.2.1.0/24 10.2.2.0/24] c/n1[10.3.1.0/24 10.3.2.0/24]", "10.1.2.0/24 10.2.1.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24"},
+		{"b's first node can have no tunnel", "n1", gateways{}, withoutKey, "a/n2[10.1.2.0/24] b/n2[10.2.2.0/24] c/n1[10.3.1.0/24 10.3.2.0/24]", "10.1.2.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24"},
+		{"b's first node is dead", "n1", gateways{}, withDead, "a/n2[10.1.2.0/24] b/n2[10.2.1.0/24 10.2.2.0/24] c/n1[10.3.1.0/24 10.3.2.0/24]", "10.1.2.0/24 10.2.1.0/24 10.2.2.0/24 10.3.1.0/24 10.3.2.0/24"},
 	} {
 		s := clusterset()
 		if tc.change != nil {
@@ -101,10 +88,62 @@ func TestAnotherTopology(t *testing.T) {
 		}
 	}
 	p := newSeries(plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Topology: gateways{}})
-	p.Faults = map[clustermesh.Origin]plan.Fault{node("b", "n1"): {Why: "carries nothing"}}
+	p.Faults = map[clustermesh.Origin]plan.Fault{{Cluster: "b", Node: "n1"}: {Why: "carries nothing"}}
 	for _, v := range p.plan(clusterset()).Imports[0].Frontends()[0].Choice.Verdicts {
 		if got := strings.Contains(v.Reason, "carries nothing"); got != (v.Cluster == "b") {
 			t.Errorf("the tunnel to b/n1 carries nothing, and the reason for %s is %q", v.Addr, v.Reason)
 		}
 	}
+}
+
+// TestTunnelsOfOthers: what a node's mesh has of the tunnels of another node is what the plan of that one has as
+// its peers, in any topology.
+func TestTunnelsOfOthers(t *testing.T) {
+	for _, topology := range []topology.Topology{nil, gateways{}} {
+		for _, change := range []func(*clustermesh.State){func(*clustermesh.State) {}, withoutKey, withDead} {
+			s := clusterset()
+			change(&s)
+			config := plan.Config{CIDRs: []netip.Prefix{cidr}, Mesh: true, Topology: topology}
+			sees := once(s, plan.Self{Cluster: "c", Node: "n2"}, config).Mesh
+			for r := range s.Nodes() {
+				if r.Content.Node.PublicKey.IsZero() {
+					if got := sees.Tunnels(r.Origin); got != nil {
+						t.Errorf("%T: %s cannot be a peer and has tunnels: %v", topology, r.Origin, got)
+					}
+					continue
+				}
+				want, _ := tunnelsOf(once(s, plan.Self{Cluster: r.Origin.Cluster, Node: r.Origin.Node}, config))
+				if got := tunnelsIn(sees, r.Origin); got != want {
+					t.Errorf("%T: c/n2 sees the tunnels of %s:\n%s\nwant\n%s", topology, r.Origin, got, want)
+				}
+			}
+		}
+	}
+}
+
+// tunnelsIn returns the peers of a node as tunnelsOf does, from a mesh.
+func tunnelsIn(m *mesh.Mesh, of clustermesh.Origin) string {
+	var all []string
+	for _, to := range m.Tunnels(of) {
+		var allowed []netip.Prefix
+		for _, o := range to.Reached {
+			e, _ := m.End(o)
+			allowed = append(allowed, e.AllowedIPs...)
+		}
+		all = append(all, fmt.Sprint(to.To.String(), allowed))
+	}
+	return strings.Join(all, " ")
+}
+
+// withoutKey takes the key of b's first node, and withDead has enough nodes claim that it is silent.
+func withoutKey(s *clustermesh.State) {
+	edit(s, "b", "n1", func(c *clustermesh.Content) { c.Node.PublicKey = key.Public{} })
+}
+
+func withDead(s *clustermesh.State) {
+	first := clustermesh.Origin{Cluster: "b", Node: "n1"}
+	for _, o := range [][2]string{{"b", "n2"}, {"c", "n1"}, {"c", "n2"}, {"a", "n1"}, {"a", "n2"}} {
+		edit(s, o[0], o[1], func(c *clustermesh.Content) { c.Silent = []clustermesh.Silence{{Origin: first, Epoch: 1}} })
+	}
+	s.Contacts = s.Contacts.With(first, clustermesh.Silent)
 }

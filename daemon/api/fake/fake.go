@@ -21,6 +21,7 @@ type View struct {
 	Status   api.Status
 	Services []api.Service
 	Nodes    []api.Node
+	Tunnels  []api.NodeTunnels
 }
 
 // Source is a View that tests may change while a server answers from it.
@@ -71,6 +72,17 @@ func (s *Source) Nodes() *api.NodeList {
 		return nil
 	}
 	return api.NewNodeList(v.Status.Viewpoint(), slices.Clone(v.Nodes))
+}
+
+// Tunnels are those of the view; nil without a view.
+func (s *Source) Tunnels(node string) *api.TunnelList {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	return api.NewTunnelList(v.Status.Viewpoint(), slices.DeleteFunc(slices.Clone(v.Tunnels), func(t api.NodeTunnels) bool {
+		return node != "" && node != t.Node
+	}))
 }
 
 // PolicyList is nil, as while a daemon starts.
@@ -160,6 +172,8 @@ func Sample() *View {
 			}}}}, {Name: "default/cart", Type: "ClusterSetIP"}},
 		Nodes: []api.Node{{Cluster: "b", Name: "n2", Contact: "held", Dead: true}, {Cluster: "a", Name: "n1", Contact: "self"},
 			{Cluster: "b", Name: "n1", Contact: "alive"}, {Cluster: "c", Name: "n1", Contact: "held"}},
+		Tunnels: []api.NodeTunnels{{Node: "a/n1", Tunnels: []api.TunnelTo{{Node: "b/n1", Reached: []string{"b/n1", "b/n2"}}, {Node: "c/n1"}}},
+			{Node: "b/n1", Tunnels: []api.TunnelTo{{Node: "a/n1"}, {Node: "b/n2"}}}},
 	}
 }
 

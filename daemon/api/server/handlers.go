@@ -26,6 +26,9 @@ func (s *Server) answers() http.Handler {
 		}
 	})
 	mux.HandleFunc("GET /v1/nodes", whole(s.src.Nodes))
+	mux.HandleFunc("GET /v1/tunnels", func(w http.ResponseWriter, r *http.Request) {
+		whole(func() *api.TunnelList { return s.src.Tunnels(r.URL.Query().Get("node")) })(w, r)
+	})
 	mux.HandleFunc("GET /v1/members", whole(s.src.MemberList))
 	mux.HandleFunc("GET /v1/policies", whole(s.src.PolicyList))
 	mux.HandleFunc("GET /v1/peers", whole(s.src.Peers))
@@ -46,7 +49,7 @@ func (s *Server) answers() http.Handler {
 	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fmt.Sprintf("this straitd has no %s", r.URL.Path),
-			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/members, /v1/peers, /v1/policies, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…")
+			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -55,7 +58,7 @@ func (s *Server) answers() http.Handler {
 	return mux
 }
 
-// whole answers with a list that has no parameters.
+// whole answers with a list, or that there is none yet.
 func whole[T any](list func() *T) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if l := list(); l == nil {

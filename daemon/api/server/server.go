@@ -36,6 +36,8 @@ type Source interface {
 	Status() *api.Status
 	Services() *api.ServiceList
 	Nodes() *api.NodeList
+	// Tunnels lists the tunnels of one node, "CLUSTER/NODE", or of all for "": as many as pairs of nodes.
+	Tunnels(node string) *api.TunnelList
 	MemberList() *api.MemberList
 	Peers() *api.PeerList
 	// PolicyList lists the cluster's policies; nil while the daemon starts.

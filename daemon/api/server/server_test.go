@@ -40,6 +40,14 @@ func TestClientGetsWhatTheViewHas(t *testing.T) {
 	if err != nil || len(nodes.Items) != 4 || nodes.Items[2].Cluster+nodes.Items[2].Name != "bn2" {
 		t.Errorf("Nodes: %v\n%+v", err, nodes)
 	}
+	all, err := c.Tunnels(ctx, "")
+	if err != nil || !reflect.DeepEqual(all.Items, v.Tunnels) {
+		t.Errorf("Tunnels: %v\n%+v", err, all)
+	}
+	one, err := c.Tunnels(ctx, "b/n1")
+	if err != nil || !reflect.DeepEqual(one.Items, v.Tunnels[1:]) {
+		t.Errorf("Tunnels of b/n1: %v\n%+v", err, one)
+	}
 	backends, err := c.Backends(ctx, "default/serve")
 	if err != nil || len(backends.Items) != 1 || backends.Items[0].Addr.String() != "10.0.0.1:80" {
 		t.Errorf("Backends: %v\n%+v", err, backends)

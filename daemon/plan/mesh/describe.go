@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/internal/key"
 )
 
@@ -40,33 +39,6 @@ func (m *Mesh) Hop(o clustermesh.Origin) clustermesh.Origin {
 	return e.Via
 }
 
-// lead sets by which tunnels packets for the ends travel. Nodes are those of the ends, in the same order.
-func (m work) lead(nodes []node, ends []End) {
-	t := m.Topology
-	if t == nil {
-		t = topology.Default()
-	}
-	has := make(map[clustermesh.Origin]bool, len(ends)) // a tunnel can lead to it
-	live := make([]clustermesh.Origin, 0, len(ends))
-	for i, e := range ends {
-		if e.Why != "" {
-			continue
-		}
-		has[e.Origin] = true
-		if !nodes[i].dead {
-			live = append(live, e.Origin)
-		}
-	}
-	via := topology.Tunnels(t, m.Self, live)
-	for i := range ends {
-		if e := &ends[i]; e.Why == "" {
-			if hop := via(e.Origin); has[hop] {
-				e.Via = hop
-			}
-		}
-	}
-}
-
 // describe returns all nodes as peers. Problems are those that kept nodes from being ends.
 func (m work) describe(nodes []node, ends map[clustermesh.Origin]netip.AddrPort, owned map[clustermesh.Origin][]netip.Prefix, problems []clustermesh.Problem) []End {
 	why := make(map[string]string, len(problems))
@@ -90,6 +62,5 @@ func (m work) describe(nodes []node, ends map[clustermesh.Origin]netip.AddrPort,
 		}
 		out = append(out, e)
 	}
-	m.lead(nodes, out)
 	return out
 }

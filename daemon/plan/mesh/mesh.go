@@ -43,6 +43,10 @@ type Mesh struct {
 	Problems []clustermesh.Problem
 
 	places places
+	// topology decides which way packets travel. live are the nodes that tunnels can lead to and that are not
+	// dead.
+	topology topology.Topology
+	live     []clustermesh.Origin
 }
 
 // Inputs is all that a mesh is made from, besides the past.
@@ -102,6 +106,7 @@ func (m work) mesh(nodes []node, kept *Mesh) *Mesh {
 		ends, out.Problems = m.ends(nodes, owned)
 	}
 	out.Ends = m.describe(nodes, ends, owned, out.Problems)
+	out.lead(m.Topology, nodes)
 	out.Problems = append(out.Problems, overlaps...)
 	out.Problems = append(out.Problems, m.rivals.problems()...)
 	out.places = m.places(nodes, owned, lost, kept)
