@@ -16,6 +16,7 @@ import (
 // TestAttestsArePaced: peers of which nothing is known ask as fast as they can. The reviewer is asked at most at
 // its rate, and a node that has proven who it is has its answer at once.
 func TestAttestsArePaced(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west")
 	c := signing(config(origin("west", "n1")), pins)
 	var asked, reviews atomic.Int64

@@ -27,13 +27,18 @@ const patience = time.Minute
 // testPort is the same for all daemons of a test: each has a loopback address of its own.
 const testPort = 27946
 
-// testNet is a random part of 127.0.0.0/8, so that test binaries do not meet.
-var testNet = [3]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(250))}
+// testNet is a random part of 127.0.0.0/8, and the addresses in it begin at a random one, so that test binaries do not
+// meet.
+var testNet = netip.PrefixFrom(netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250))}), 16)
+
+var firstAddr = rand.Uint32()
 
 var nextAddr atomic.Uint32
 
 func testAddr() netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{testNet[0], testNet[1], testNet[2], byte(nextAddr.Add(1))}), testPort)
+	a, n := testNet.Addr().As4(), firstAddr+nextAddr.Add(1)
+	a[2], a[3] = byte(n/254), byte(1+n%254)
+	return netip.AddrPortFrom(netip.AddrFrom4(a), testPort)
 }
 
 // keyOf makes a gossip key.
@@ -143,6 +148,7 @@ func eventually(t *testing.T, what string, cond func() bool) time.Duration {
 }
 
 func TestFiveNodesConverge(t *testing.T) {
+	t.Parallel()
 	first := config(origin("a", "n1"))
 	ds := []*daemon{start(t, first)}
 	for _, o := range []clustermesh.Origin{origin("a", "n2"), origin("b", "n1"), origin("b", "n2"), origin("c", "n1")} {
@@ -212,6 +218,7 @@ func TestFiveNodesConverge(t *testing.T) {
 // TestStoppedDaemonIsQuiet: the machine answers, so nobody claims anything; the next name leads; and the
 // daemon that comes back takes up where it was.
 func TestStoppedDaemonIsQuiet(t *testing.T) {
+	t.Parallel()
 	c1 := config(origin("a", "n1"))
 	c1.StateDir = t.TempDir()
 	c2, c3 := config(origin("a", "n2"), c1.Bind), config(origin("b", "n1"), c1.Bind)
@@ -267,6 +274,7 @@ func TestStoppedDaemonIsQuiet(t *testing.T) {
 }
 
 func TestWrongKey(t *testing.T) {
+	t.Parallel()
 	good := config(origin("a", "n1"))
 	bad := config(origin("a", "n2"), good.Bind)
 	good.Seeds = []string{bad.Bind.String()} // each meets the other's key on a stream that it opens, and on one that it accepts
@@ -314,6 +322,7 @@ func TestTwoNodesOfOneName(t *testing.T) {
 
 // TestTwinOfSeed: a daemon whose seed has its own name finds out at once.
 func TestTwinOfSeed(t *testing.T) {
+	t.Parallel()
 	one := config(origin("a", "twin"))
 	two := config(origin("a", "twin"), one.Bind)
 	d1, d2 := start(t, one), start(t, two)
@@ -338,6 +347,7 @@ func TestPortInUse(t *testing.T) {
 }
 
 func TestUnreachableSeed(t *testing.T) {
+	t.Parallel()
 	away := testAddr()
 	c := config(origin("a", "n1"), away)
 	d := start(t, c)
@@ -410,6 +420,7 @@ func TestLoadKeys(t *testing.T) {
 
 // TestOwnPublicationIsNoNews: who publishes sees it in State at once and is not woken by it; others are.
 func TestOwnPublicationIsNoNews(t *testing.T) {
+	t.Parallel()
 	c1 := config(origin("a", "n1"))
 	d1, d2 := start(t, c1), start(t, config(origin("a", "n2"), c1.Bind))
 	d1.say(1)
@@ -458,6 +469,7 @@ func (d *daemon) woken(within time.Duration) bool {
 
 // TestLargeClusterRecord: of changes that pour in not each is a version that goes to every node, but the last one arrives.
 func TestLargeClusterRecord(t *testing.T) {
+	t.Parallel()
 	c1 := config(origin("a", "n1"))
 	d1, d2 := start(t, c1), start(t, config(origin("b", "n1"), c1.Bind))
 	eventually(t, "n1 leads", d1.Leader)

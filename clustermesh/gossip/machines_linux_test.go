@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,6 +31,13 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(envDaemon); spec != "" {
 		beDaemon(strings.Fields(spec))
 		return
+	}
+	// The tests wait more than they work, so more of them run at a time than there are processors.
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "6") // as test/setup/gotest.sh gives it
 	}
 	os.Exit(m.Run())
 }
@@ -108,6 +116,7 @@ func (m *machine) follow(r io.Reader) {
 // TestMachines runs three clusters of two real daemons in namespaces on a switch, and lets a daemon die,
 // a machine die, and a cluster be cut off.
 func TestMachines(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(envInside) == "" {
 		inOwnNetwork(t)
 		return

@@ -94,14 +94,17 @@ func TestMoved(t *testing.T) {
 			return [][]byte{alive(t, name[:len(name)-1]+"zz", at, n)}
 		},
 	} {
-		t.Run(what, func(t *testing.T) { move(t, spread) })
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			move(t, spread)
+		})
 	}
 }
 
 func move(t *testing.T, spread func(t *testing.T, name string, at netip.AddrPort, n uint32) [][]byte) {
 	pins := pinned("west", "east")
 	for c, p := range pins {
-		p.Nodes = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{testNet[0], testNet[1], testNet[2], 0}), 24)}
+		p.Nodes = []netip.Prefix{testNet}
 		pins[c] = p
 	}
 	west := signing(config(origin("west", "n1")), pins)

@@ -24,6 +24,7 @@ func withUID(c Config, uid string) Config {
 // pinned cluster nor keeps its owner out: whether it comes first, the owner is away, or an earlier version
 // saved what it said. Invented names are not kept.
 func TestNamesBelongToRoots(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east")
 	west := withUID(signing(config(origin("west", "n1")), pins), "uid-west")
 	west.StateDir = t.TempDir()

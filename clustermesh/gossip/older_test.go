@@ -63,6 +63,7 @@ func TestSignersAgreeOnSerials(t *testing.T) {
 // TestSignerAhead: the clock of the machine that signs is ahead. Machines that had a statement go on, say so,
 // and have the new one soon after that clock is right.
 func TestSignerAhead(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east")
 	first, second := origin("west", "n1"), origin("west", "n2")
 	var ahead atomic.Int64

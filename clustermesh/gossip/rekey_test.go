@@ -16,6 +16,7 @@ import (
 // TestRekey: three daemons replace their key, one after the other in each step. What is said arrives
 // all the time, and nobody is thought to be away for a moment. Then the old key opens nothing.
 func TestRekey(t *testing.T) {
+	t.Parallel()
 	c1 := config(origin("a", "n1"))
 	ds := []*daemon{start(t, c1), start(t, config(origin("a", "n2"), c1.Bind)), start(t, config(origin("b", "n3"), c1.Bind))}
 	everyoneHeard := func(n int) bool {
@@ -105,6 +106,7 @@ func watchAway(ds []*daemon, stop chan struct{}) (n int) {
 
 // TestPingsAreMeasured: a node measures the way to other clusters' nodes, and to no others.
 func TestPingsAreMeasured(t *testing.T) {
+	t.Parallel()
 	c1 := config(origin("a", "n1"))
 	d := start(t, c1)
 	near, other := config(origin("a", "n2"), c1.Bind), config(origin("b", "n3"), c1.Bind)

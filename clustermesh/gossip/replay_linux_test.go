@@ -59,6 +59,7 @@ func capture(t *testing.T, to netip.AddrPort) (taken func() [][]byte) {
 // TestReplay: datagrams that a daemon sent while it lived do not make it alive again, neither when it is
 // gone nor after the daemon that they go to was restarted. A daemon that is there still is alive.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	c1, c2 := config(origin("a", "n1")), config(origin("a", "n2"))
 	c1.StateDir = t.TempDir()
 	c2.Seeds = []string{c1.Bind.String()}

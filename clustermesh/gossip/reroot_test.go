@@ -110,6 +110,7 @@ func TestRerootRotates(t *testing.T) {
 // TestLax: a machine whose pins are not in force believes everybody, and signs all the same, as soon as it
 // can: before that it says what it says without a seal.
 func TestLax(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west")
 	var tokens atomic.Int64
 	signs, asks := origin("west", "n1"), origin("west", "n2")

@@ -11,6 +11,7 @@ import (
 // more seats than its quota has. A node that the cluster has signed is believed all the same, and
 // becomes a member.
 func TestInventedMembers(t *testing.T) {
+	t.Parallel()
 	const quota, invented = 3, 6
 	pins := pinned("west", "east")
 	east := pins["east"]

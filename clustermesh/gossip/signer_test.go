@@ -138,6 +138,7 @@ func TestFalseSigner(t *testing.T) {
 // TestRevokedNode: a key that its cluster revoked counts nowhere, though other clusters changed nothing;
 // neither over a restart, nor when somebody brings the record back. Another key of the node counts.
 func TestRevokedNode(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east")
 	var tokens atomic.Int64
 	stolen := origin("west", "n1")

@@ -20,7 +20,7 @@ import (
 // hold connections to the signer: silent ones, such as send no request, valid ones of nodes that do
 // not exist, and some that were made for another channel. What the signer asks others about is
 // bounded. Valid requests come from another address than the node's: those of one address share what
-// room it has, and the node would get its turn only by luck.
+// room it has, and the node would get its turn only by luck. Like TestSilentConnections, it is not parallel.
 func TestSignerStarved(t *testing.T) {
 	const invented = "invented"
 	var old atomic.Pointer[[]byte]

@@ -81,6 +81,7 @@ func TestCorruptState(t *testing.T) {
 
 // TestTornState: after a crash in the middle of a write, the next write drops what is left of it.
 func TestTornState(t *testing.T) {
+	t.Parallel()
 	c := config(origin("a", "n1"))
 	c.StateDir = t.TempDir()
 	path := filepath.Join(c.StateDir, stateFile)
@@ -105,6 +106,7 @@ func TestTornState(t *testing.T) {
 
 // TestRefusedRecordIsDropped: what was saved and is not held does not stay in the file.
 func TestRefusedRecordIsDropped(t *testing.T) {
+	t.Parallel()
 	c := signing(config(origin("west", "n1")), pinned("west"))
 	c.StateDir = t.TempDir()
 	saveState(t, c.StateDir, someEntries(t, 3)) // of cluster a, without seals
@@ -118,6 +120,7 @@ func TestRefusedRecordIsDropped(t *testing.T) {
 
 // TestCorruptStateIsReplaced: that the last state was lost is an event. Once a good one is on disk, nothing is wrong.
 func TestCorruptStateIsReplaced(t *testing.T) {
+	t.Parallel()
 	c := config(origin("a", "n1"))
 	c.StateDir = t.TempDir()
 	for _, name := range []string{stateFile, uidsFile} {
@@ -146,6 +149,7 @@ func TestCorruptStateIsReplaced(t *testing.T) {
 
 // TestUIDsAreSavedAgain: what could not be saved is tried again, and stays a Problem until it is saved.
 func TestUIDsAreSavedAgain(t *testing.T) {
+	t.Parallel()
 	c := config(origin("a", "n1"))
 	c.StateDir, c.UID = t.TempDir(), "uid-a"
 	path := filepath.Join(c.StateDir, uidsFile)

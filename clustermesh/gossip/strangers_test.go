@@ -117,9 +117,9 @@ func newAsker(t *testing.T, o clustermesh.Origin) *stream.Streams {
 }
 
 // TestSilentConnections: a stranger that keeps 600 connections open and says nothing keeps no daemon
-// out, not even one with the stranger's own address; nor do strangers with 600 addresses.
+// out, not even one with the stranger's own address; nor do strangers with 600 addresses. It is not parallel: it needs
+// a whole processor, and other tests measure how long things take.
 func TestSilentConnections(t *testing.T) {
-	t.Parallel()
 	one := testAddr().Addr()
 	t.Run("one address", func(t *testing.T) { keepOut(t, func(int) netip.Addr { return one }) })
 	t.Run("many addresses", func(t *testing.T) {

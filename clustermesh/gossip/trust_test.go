@@ -86,6 +86,7 @@ func forged(t *testing.T, o clustermesh.Origin, c clustermesh.Content) replica.E
 // TestForgedRecords: somebody who has the gossip key, and a root and a node of its own, says something
 // in the name of others. Nobody believes it, and everybody is told.
 func TestForgedRecords(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east")
 	west := signing(config(origin("west", "n1")), pins)
 	east := signing(config(origin("east", "n1"), west.Bind), pins)
@@ -175,6 +176,7 @@ func TestRelaysNeedNoTrust(t *testing.T) {
 // TestRepin: a cluster that is not pinned any more says nothing, and is heard again when it is pinned
 // again. What a daemon saved before it had pins is unknown, not believed.
 func TestRepin(t *testing.T) {
+	t.Parallel()
 	both, alone := pinned("west", "east"), pinned("west")
 	west := config(origin("west", "n1"))
 	west.StateDir = t.TempDir()
@@ -236,6 +238,7 @@ func TestRepinOwn(t *testing.T) {
 // TestLeaderSignsAgain: a leader that has a root signs the cluster's record even if it says what an
 // unsigned one says already, or one that the former root signed.
 func TestLeaderSignsAgain(t *testing.T) {
+	t.Parallel()
 	serve := clustermesh.Content{Nodes: []clustermesh.NodeName{"n1"}, Exports: []clustermesh.Export{{
 		Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"}, Type: clustermesh.Headless, Created: 1,
 	}}}

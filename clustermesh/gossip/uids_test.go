@@ -11,6 +11,7 @@ import (
 
 // TestTwoClustersOfOneName: a third cluster refuses the second to come, and that one learns why.
 func TestTwoClustersOfOneName(t *testing.T) {
+	t.Parallel()
 	withUID := func(c Config, uid string) Config {
 		c.UID = uid
 		return c
@@ -107,6 +108,7 @@ func TestTwinsRecordsPassedOn(t *testing.T) {
 
 // TestTwinClusterAtSeed: a daemon whose only seed is of the other cluster finds out at the handshake.
 func TestTwinClusterAtSeed(t *testing.T) {
+	t.Parallel()
 	one := config(origin("b", "n1"))
 	one.UID = "uid-1"
 	two := config(origin("b", "n2"), one.Bind)

@@ -38,6 +38,7 @@ func tunnelled(o clustermesh.Origin, n byte, number string, keyOf clustermesh.Or
 // TestStolenKey: a cluster with its root claims the WireGuard key of another one's node. Everybody sees that
 // the owner alone proves it, with the owner's proof in the thief's statement, too.
 func TestStolenKey(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east", "aevil")
 	west := signing(config(origin("west", "n1")), pins)
 	east := proving(t, signing(config(origin("east", "n1"), west.Bind), pins))
@@ -102,6 +103,7 @@ func TestProofWithoutPins(t *testing.T) {
 // TestStolenKeyIsNotStated: a node asks for a statement about the key of another node of its cluster, and
 // about that of another cluster's node.
 func TestStolenKeyIsNotStated(t *testing.T) {
+	t.Parallel()
 	pins := pinned("west", "east")
 	keeps, thief := origin("west", "n2"), origin("west", "n1")
 	c := proving(t, signing(config(keeps), pins))

@@ -175,6 +175,7 @@ func TestNodeAsksInTime(t *testing.T) {
 // TestReplacedStatement: a node gave a prefix back. Who brings its statement of then to a daemon that never heard
 // of the node is not believed.
 func TestReplacedStatement(t *testing.T) {
+	t.Parallel()
 	w := newTaking(t, time.Second)
 	wide := w.east.entry(w.first.cfg.Self)
 	w.behind.Store(0)
