@@ -184,7 +184,7 @@ func (n *contact) leave(boot uint64, now time.Time) {
 	if n.met() {
 		return
 	}
-	if len(n.lives) == 0 {
+	if len(n.lives) == 0 && boot == n.metBoot { // a later life can prove itself before this one is known to be gone
 		n.metAt = time.Time{}
 	}
 	if n.rounds == 0 && !n.answered {

@@ -217,3 +217,24 @@ func TestDuplicates(t *testing.T) {
 		t.Errorf("two addresses: %v", got)
 	}
 }
+
+// TestNewLifeProvesItselfFirst: a daemon that was restarted proves that it is there before memberlist notes that its
+// old life is gone and the new one is here. It is alive at once.
+func TestNewLifeProvesItselfFirst(t *testing.T) {
+	n := &contact{lives: map[uint64]life{}}
+	now := time.Unix(1000, 0)
+	n.join(5, where, now)
+	n.meet(5, now)
+	now = now.Add(time.Minute)
+	n.meet(6, now)
+	n.leave(5, now)
+	n.join(6, where, now.Add(metAge/2))
+	if got := n.state(); got != clustermesh.Alive {
+		t.Errorf("contact %s", got)
+	}
+	n.leave(6, now)
+	n.join(6, where, now) // as a recording of memberlist's datagrams can have it
+	if got := n.state(); got != clustermesh.Held {
+		t.Errorf("contact %s after it left, though it has proven nothing since", got)
+	}
+}
