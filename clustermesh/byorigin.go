@@ -189,6 +189,9 @@ func (d *Draft[V]) Get(o Origin) V { return d.now.Get(o) }
 // Lookup returns the value of an origin, if it has one.
 func (d *Draft[V]) Lookup(o Origin) (v V, has bool) { return d.now.Lookup(o) }
 
+// Of yields the origins of one cluster and their values, in no particular order.
+func (d *Draft[V]) Of(cluster ClusterName) iter.Seq2[Origin, V] { return d.now.Of(cluster) }
+
 // ownCluster returns values of a cluster that no ByOrigin has: copies of them if one has these.
 func (d *Draft[V]) ownCluster(name ClusterName) *ofCluster[V] {
 	if !d.own {

@@ -65,17 +65,30 @@ func (r *Replica) dropLeft() (out Output) {
 			r.sees(o)
 		}
 	}
-	for o, e := range r.entries {
-		if r.unlisted(o) {
-			r.sees(o)
-		}
+	for _, o := range slices.SortedFunc(maps.Keys(r.strays), clustermesh.Origin.Compare) {
+		r.sees(o)
 		if r.left(o) {
-			r.drop(e)
+			r.drop(r.entries[o])
 			out.Changed = append(out.Changed, o)
 		}
 	}
-	slices.SortFunc(out.Changed, clustermesh.Origin.Compare)
 	return out
+}
+
+// stray notes whether a node whose record is held is not listed.
+func (r *Replica) stray(o clustermesh.Origin) {
+	if r.unlisted(o) {
+		r.strays[o] = true
+	} else {
+		delete(r.strays, o)
+	}
+}
+
+// strayOf does so for all nodes of a cluster.
+func (r *Replica) strayOf(c clustermesh.ClusterName) {
+	for o := range r.view.Of(c) {
+		r.stray(o)
+	}
 }
 
 // sees notes that a node that is not listed is there.

@@ -281,8 +281,8 @@ func (r *Replica) offers(e Entry) bool { return !r.hidden(e.Record.Origin) && r.
 
 func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
 	offers := map[clustermesh.ClusterName][]Offer{}
-	for _, e := range r.Entries() {
-		if c := e.Record.Origin.Cluster; clusters[c] && r.offers(e) {
+	for _, e := range r.entriesOf(clusters) {
+		if c := e.Record.Origin.Cluster; r.offers(e) {
 			offers[c] = append(offers[c], Offer{Origin: e.Record.Origin, Version: e.version})
 		}
 	}
@@ -315,8 +315,8 @@ func (r *Replica) receiveVector(from Peer, v *Vector, doubted bool) Output {
 		}
 	}
 	r.answered(v.Sender, !clusters[r.self.Cluster] || theirs[r.self].Epoch >= r.writer.epoch)
-	for _, e := range r.Entries() {
-		if o := e.Record.Origin; clusters[o.Cluster] && r.offers(e) && e.version.Compare(theirs[o]) > 0 {
+	for _, e := range r.entriesOf(clusters) {
+		if o := e.Record.Origin; r.offers(e) && e.version.Compare(theirs[o]) > 0 {
 			give = append(give, e)
 		}
 	}

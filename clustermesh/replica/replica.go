@@ -68,6 +68,8 @@ type Envelope struct {
 // Output is what one event caused.
 type Output struct {
 	Send []Envelope
+	// Neighbours are those that are to have a stream from now on (true) or no more (false).
+	Neighbours map[Peer]bool
 	// Changed are the origins whose record was replaced or dropped.
 	Changed []clustermesh.Origin
 	// Problems are for a person to see, each with what to do about it.
@@ -99,10 +101,12 @@ type Replica struct {
 	history  map[clustermesh.ClusterName]clustermesh.History
 	digests  map[clustermesh.ClusterName]sum
 	topology topology.Topology
-	// members are the other daemons that are live.
+	// members are the other daemons that are live; live lists them, sorted.
 	members map[clustermesh.Origin]bool
-	// peers are the neighbours, in an order that each tick shuffles.
-	peers []Peer
+	live    []clustermesh.Origin
+	// peers are the neighbours; chosen lists them, sorted.
+	peers  neighbours
+	chosen []Peer
 	// asked is what was asked for since the last tick, so that each version is asked for once.
 	asked  map[clustermesh.Origin]ask
 	doubts doubts
@@ -121,6 +125,8 @@ type Replica struct {
 	agree            map[Peer]bool
 	// absent are the nodes that are here, or were lately, and that their clusters do not list.
 	absent map[clustermesh.Origin]absence
+	// strays are those of them whose records are held.
+	strays map[clustermesh.Origin]bool
 	// ticks counts the ticks of this life.
 	ticks int
 }
@@ -148,7 +154,9 @@ func New(cfg Config, held []Entry) *Replica {
 		complete: cfg.Complete,
 		alone:    cfg.Alone,
 		agree:    map[Peer]bool{},
+		members:  map[clustermesh.Origin]bool{},
 		absent:   map[clustermesh.Origin]absence{},
+		strays:   map[clustermesh.Origin]bool{},
 		topology: cfg.Topology,
 	}
 	if r.topology == nil {
@@ -221,9 +229,25 @@ func (r *Replica) countMore(o clustermesh.Origin, n int) {
 
 // Entries returns everything held, sorted by origin. It is what to store, and to pass to New.
 func (r *Replica) Entries() []Entry {
-	out := make([]Entry, 0, len(r.entries))
-	for _, o := range slices.SortedFunc(maps.Keys(r.entries), clustermesh.Origin.Compare) {
-		out = append(out, r.entries[o])
+	return r.sorted(slices.Collect(maps.Keys(r.entries)))
+}
+
+// entriesOf returns what is held of some clusters, sorted by origin.
+func (r *Replica) entriesOf(clusters map[clustermesh.ClusterName]bool) []Entry {
+	var origins []clustermesh.Origin
+	for c := range clusters {
+		for o := range r.view.Of(c) {
+			origins = append(origins, o)
+		}
+	}
+	return r.sorted(origins)
+}
+
+func (r *Replica) sorted(origins []clustermesh.Origin) []Entry {
+	slices.SortFunc(origins, clustermesh.Origin.Compare)
+	out := make([]Entry, len(origins))
+	for i, o := range origins {
+		out[i] = r.entries[o]
 	}
 	return out
 }
@@ -239,43 +263,8 @@ func (r *Replica) Entry(o clustermesh.Origin) (Entry, bool) {
 // here too. See ColdStart for what counts if there is no such peer.
 func (r *Replica) Synced() bool { return r.synced }
 
-// SetMembers sets which daemons are live. New neighbours are asked at once whether they hold the
-// same.
-func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
-	var out Output
-	r.members = make(map[clustermesh.Origin]bool, len(live))
-	others := make([]clustermesh.Origin, 0, len(live))
-	for _, o := range live {
-		if o != r.self && !r.members[o] {
-			r.members[o] = true
-			others = append(others, o)
-		}
-	}
-	neighbours := r.topology.Neighbours(r.self, others)
-	fresh := make(map[Peer]bool, len(neighbours))
-	for _, p := range neighbours {
-		fresh[p] = true
-	}
-	r.peers = slices.DeleteFunc(r.peers, func(p Peer) bool {
-		stays := fresh[p]
-		delete(fresh, p)
-		return !stays
-	})
-	for _, p := range neighbours {
-		if fresh[p] {
-			delete(fresh, p)
-			r.peers = append(r.peers, p)
-			out.send(p, r.digest())
-		}
-	}
-	return out
-}
-
 // Epoch returns the epoch of what this replica writes about its own node.
 func (r *Replica) Epoch() uint64 { return r.writer.epoch }
-
-// Neighbours returns the daemons to keep a stream to.
-func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers) }
 
 // Tick is called about once a second. It opens a digest exchange with one random peer, and does
 // what is due.
@@ -284,13 +273,13 @@ func (r *Replica) Tick(rng *rand.Rand) Output {
 	if r.ticks++; r.ticks%rejectedTicks == 0 {
 		clear(r.rejected)
 	}
-	rng.Shuffle(len(r.peers), func(i, j int) { r.peers[i], r.peers[j] = r.peers[j], r.peers[i] })
+	r.peers.draw(rng)
 	out := r.tickAsked()
 	out.add(r.tickRival())
 	out.add(r.tickPace())
 	out.add(r.dropLeft())
-	if len(r.peers) > 0 {
-		out.send(r.peers[rng.IntN(len(r.peers))], r.digest())
+	if all := r.peers.list; len(all) > 0 {
+		out.send(all[rng.IntN(len(all))], r.digest())
 	}
 	return out
 }
@@ -318,9 +307,14 @@ func (r *Replica) put(e Entry, admitted clustermesh.Record) {
 	if o.Node == "" {
 		r.history[o.Cluster] = r.history[o.Cluster].Next(o.Cluster, r.entries[o].Record.Content, e.Record.Content)
 	}
+	old := r.entries[o]
 	r.entries[o] = e
 	r.show(admitted)
 	delete(r.rejected, o)
+	r.stray(o)
+	if o.Node == "" && !slices.Equal(old.Record.Content.Nodes, e.Record.Content.Nodes) {
+		r.strayOf(o.Cluster)
+	}
 }
 
 // show puts in force what is admitted of a record.
@@ -382,6 +376,10 @@ func (r *Replica) drop(e Entry) {
 		delete(r.history, o.Cluster)
 	}
 	r.view.Delete(o)
+	delete(r.strays, o)
+	if o.Node == "" {
+		r.strayOf(o.Cluster)
+	}
 }
 
 // Exchange opens a digest exchange with one peer. Call it after a broken stream to the peer has

@@ -83,6 +83,12 @@ func (s *sim) do(i int, out Output) {
 	}
 	for o, e := range have {
 		s.seen[i][o] = e.version
+		if is := s.nodes[i].unlisted(o); s.nodes[i].strays[o] != is {
+			s.t.Fatalf("node %d: %s is noted as missing in its cluster's list: %v, and is: %v", i, o, !is, is)
+		}
+	}
+	if strays := s.nodes[i].strays; len(strays) > len(have) {
+		s.t.Fatalf("node %d: %v are noted as missing in their clusters' lists, and no more is held", i, strays)
 	}
 }
 

@@ -20,7 +20,7 @@ func (r *Replica) spread(out *Output, news topology.News, entries []Entry) {
 	for _, e := range entries {
 		news.Writers = append(news.Writers, e.Record.Origin)
 	}
-	to := r.topology.Spread(r.self, news, r.peers)
+	to := r.topology.Spread(r.self, news, r.peers.list)
 	snapshot := &Snapshot{Entries: entries}
 	for _, p := range to.Records {
 		out.send(p, snapshot)

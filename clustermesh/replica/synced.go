@@ -28,7 +28,7 @@ func (r *Replica) ColdStart(everySeed bool) bool {
 	if r.synced || len(r.agree) == 0 || !everySeed && r.ticks < coldTicks {
 		return false
 	}
-	r.synced = !slices.ContainsFunc(r.peers, func(p Peer) bool { return !r.agree[p] })
+	r.synced = !slices.ContainsFunc(r.peers.list, func(p Peer) bool { return !r.agree[p] })
 	return r.synced
 }
 
