@@ -184,15 +184,17 @@ const (
 	Expired
 )
 
+// LateFrom returns when the statement becomes Late, in Unix seconds.
+func (s Statement) LateFrom() int64 { return s.NotBefore + (s.NotAfter-s.NotBefore)/2 }
+
 // Age returns the age of the statement at a time.
 func (s Statement) Age(now time.Time) Age {
-	half := s.NotBefore + (s.NotAfter-s.NotBefore)/2
 	switch t := now.Unix(); {
 	case t < s.NotBefore-int64(MaxAhead/time.Second):
 		return Early
 	case t >= s.NotAfter:
 		return Expired
-	case t >= half:
+	case t >= s.LateFrom():
 		return Late
 	}
 	return Fresh

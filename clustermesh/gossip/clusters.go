@@ -57,7 +57,7 @@ func (c *clusters) Belongs(name clustermesh.ClusterName, uid string) (owner stri
 }
 
 // Look implements node.Owners.
-func (c *clusters) Look(alive []clustermesh.Origin, now time.Time) (moved bool) {
+func (c *clusters) Look(alive []clustermesh.ClusterName, now time.Time) (moved bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.clusters.Look(alive, now)

@@ -175,7 +175,7 @@ func (g *Gossip) act(a node.Actions) {
 	for _, l := range a.Log {
 		g.log.Log(context.Background(), slog.Level(l.Level), l.Message, l.Args...)
 	}
-	if a.Regrouped {
+	if len(a.Neighbours) > 0 {
 		g.streams.Follow(a.Neighbours)
 	}
 	g.send(a.Send)

@@ -54,8 +54,8 @@ func (s *seats) SetQuotas(quotas map[clustermesh.ClusterName]int) {
 }
 
 // Know implements node.Room.
-func (s *seats) Know(known map[clustermesh.Origin]bool) {
+func (s *seats) Know(nodes map[clustermesh.Origin]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.room.Know(known)
+	s.room.Know(nodes)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -32,7 +31,7 @@ func (s *verifier) Admit(by replica.Peer, e replica.Entry, now time.Time) (clust
 	}
 	if err == nil && o.Node != "" && s.Revokes(o.Cluster, stated.Key) {
 		err = ErrRevoked
-		delete(s.verified, o)
+		s.verified.delete(o)
 	}
 	if err != nil {
 		return clustermesh.Record{}, s.Refuse(o, by, err, now), false
@@ -92,7 +91,7 @@ func (s *verifier) verify(e replica.Entry, again bool, now time.Time) (authority
 		return authority.Statement{}, err
 	}
 	sum := sha256.Sum256(slices.Concat(e.Seal(), raw))
-	known, any := s.verified[o]
+	known, any := s.verified.of[o]
 	if any && known.sum == sum {
 		if o.Node != "" && s.isVoid(known.Statement, now) {
 			return known.Statement, errWithdrawn
@@ -116,7 +115,7 @@ func (s *verifier) verify(e replica.Entry, again bool, now time.Time) (authority
 	if known.latest.Older(stated, now) && known.latest.Lasting().Exceeds(stated) {
 		next.replaced = known.latest.Serial + 1
 	}
-	s.verified[o] = next
+	s.verified.set(o, next)
 	s.addMachines(stated)
 	return stated, nil
 }
@@ -138,11 +137,12 @@ func VerifySeal(pins authority.Pins, o clustermesh.Origin, raw, seal []byte, kno
 
 // bound makes room in verified. What is known of a node whose record is here is not forgotten.
 func (s *verifier) bound() {
-	if len(s.verified) < maxVerified {
+	if len(s.verified.of) < maxVerified {
 		return
 	}
-	maps.DeleteFunc(s.verified, func(o clustermesh.Origin, _ verification) bool {
-		_, known := s.records.Record(o)
-		return !known
-	})
+	for o := range s.verified.of {
+		if _, known := s.records.Record(o); !known {
+			s.verified.delete(o)
+		}
+	}
 }

@@ -72,7 +72,7 @@ func (s *issuer) Known(want authority.Statement, objects authority.Objects, now 
 	if own := (clustermesh.Origin{Cluster: s.self.Cluster, Node: want.Node}); !listed[want.Node] {
 		k.Node.Stated = s.inForce(own, now)
 	}
-	for o, v := range s.verified {
+	for o, v := range s.verified.of {
 		if _, here := s.records.Record(o); !here || o.Node == "" {
 			continue
 		}
@@ -92,7 +92,7 @@ func (s *issuer) inForce(o clustermesh.Origin, now time.Time) authority.Statemen
 	if o == s.self && s.current.Bytes != nil {
 		return s.current.Statement
 	}
-	stated := s.verified[o].Statement
+	stated := s.verified.of[o].Statement
 	if issued, any := s.issued[o]; any && issued.Serial > stated.Serial {
 		stated = issued
 	}

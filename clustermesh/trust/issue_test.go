@@ -27,7 +27,7 @@ func TestClaims(t *testing.T) {
 		for _, a := range texts {
 			s.Addresses = append(s.Addresses, netip.MustParseAddr(a))
 		}
-		g.verified[liar] = verification{Signed: Signed{Statement: s}}
+		g.verified.set(liar, verification{Signed: Signed{Statement: s}})
 		return s
 	}
 	own, pod, elsewhere := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("10.1.1.7"), netip.MustParseAddr("203.0.113.7")

@@ -25,12 +25,9 @@ func (s *verifier) addMachines(stated authority.Statement) {
 func (s *Store) UpdateMachines() {
 	had, stale := maps.Clone(s.machines), s.stale
 	clear(s.machines)
-	for o := range s.verified {
-		if o.Cluster != s.self.Cluster {
-			continue
-		}
+	for o := range s.verified.ours {
 		if _, here := s.records.Record(o); here || o == s.self {
-			s.addMachines(s.verified[o].Statement)
+			s.addMachines(s.verified.of[o].Statement)
 		}
 	}
 	if s.current.Bytes != nil {

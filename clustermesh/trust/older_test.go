@@ -126,7 +126,7 @@ func TestOwnersAreNotLockedOut(t *testing.T) {
 	}
 	g := stored()
 	g.update(t, n, now)
-	g.verified[self] = verification{latest: ahead}
+	g.verified.set(self, verification{latest: ahead})
 	if g.update(t, n, now); g.current.Older(ahead, now) || g.current.Serial != ahead.Serial+1 {
 		t.Errorf("it goes on with serial %d, and others know %d", g.current.Serial, ahead.Serial)
 	}
@@ -157,7 +157,7 @@ func TestOwnersAreNotLockedOut(t *testing.T) {
 	if f.Requests(now.Add(time.Minute)) {
 		t.Error("it asks without need")
 	}
-	if f.verified[self] = (verification{latest: ahead}); f.Requests(now) || !f.Requests(now.Add(Rotating+time.Second)) {
+	if f.verified.set(self, verification{latest: ahead}); f.Requests(now) || !f.Requests(now.Add(Rotating+time.Second)) {
 		t.Error("while its statement is void, it does not ask again after a while, and only then")
 	}
 }
@@ -183,15 +183,15 @@ func TestStatementsAreNotForgotten(t *testing.T) {
 		t.Fatal(p)
 	}
 	for n := range maxVerified {
-		s.verified[node("mallory", fmt.Sprint("n", n))] = verification{}
+		s.verified.set(node("mallory", fmt.Sprint("n", n)), verification{})
 	}
 	other := *s
 	other.o = node("east", "n3")
 	if _, p, ok := s.Admit(node("east", "n2"), other.says(other.signs(by, 1, s.now)), s.now); !ok {
 		t.Fatal(p)
 	}
-	if len(s.verified) > maxVerified {
-		t.Errorf("%d are remembered", len(s.verified))
+	if len(s.verified.of) > maxVerified {
+		t.Errorf("%d are remembered", len(s.verified.of))
 	}
 	if _, _, ok := s.Admit(node("east", "n2"), s.says(wide), s.now); ok {
 		t.Error("an older statement is admitted")
@@ -257,7 +257,7 @@ func TestLatestSerial(t *testing.T) {
 	if got := s.LatestSerial(asker, nil, now); got != 0 {
 		t.Errorf("serial %d of nothing", got)
 	}
-	s.verified[asker] = verification{latest: known}
+	s.verified.set(asker, verification{latest: known})
 	if got := s.LatestSerial(asker, nil, now); got != known.Serial {
 		t.Errorf("serial %d, and %d is known", got, known.Serial)
 	}

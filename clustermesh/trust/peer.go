@@ -26,7 +26,7 @@ func (s *verifier) Belief(p Peer) authority.Belief {
 
 // Proves reports whether a peer has its node's key, and the key was not revoked.
 func (s *verifier) Proves(p Peer) bool {
-	known, recorded := s.verified[p.Origin]
+	known, recorded := s.verified.of[p.Origin]
 	proven := p.Stated || recorded && known.Key == p.Key || p.Origin == s.self && p.Key == s.key
 	return proven && !s.Revokes(p.Origin.Cluster, p.Key)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/internal/problem"
 )
 
@@ -19,8 +18,8 @@ func (s *credentials) OwnProblems() []clustermesh.Problem {
 // Problems returns the Problems of nodes and clusters that are believed: keys that two nodes have, UIDs
 // that differ, and statements that were not renewed in time, or are to be withdrawn. Each is true now,
 // and only now. Alive are the nodes that are heard.
-func (s *Store) Problems(alive []clustermesh.Origin, records clustermesh.ByOrigin[clustermesh.Record], now time.Time) []clustermesh.Problem {
-	return slices.Concat(s.sharedKeys(), mixedUIDs(s.pins, records), s.late(alive, now), s.unrenewed(now))
+func (s *Store) Problems(alive clustermesh.ByOrigin[bool], records clustermesh.ByOrigin[clustermesh.Record], now time.Time) []clustermesh.Problem {
+	return slices.Concat(s.sharedKeys(), s.uids.update(s.pins, s.generation, records), s.late(alive, now), s.unrenewed(now))
 }
 
 // KeyRevoked returns a Problem if the key of this machine was revoked.
@@ -44,29 +43,29 @@ const (
 
 // sharedKeys returns a Problem for each node key that two nodes have, as cloned machines do.
 func (s *Store) sharedKeys() (out []clustermesh.Problem) {
-	first := map[authority.PublicKey]clustermesh.Origin{}
-	if s.current.Bytes != nil {
-		first[s.key] = s.self
-	}
-	for o, v := range s.verified {
-		if _, known := s.records.Record(o); !known || v.Bytes == nil || o == s.self {
-			continue
+	for _, k := range s.verified.sharedKeys(s.key) {
+		var holders []clustermesh.Origin
+		if k == s.key && s.current.Bytes != nil {
+			holders = append(holders, s.self)
 		}
-		a, taken := first[v.Key]
-		if !taken {
-			first[v.Key] = o
-			continue
+		for _, o := range s.verified.holders(k) {
+			if _, known := s.records.Record(o); known && o != s.self {
+				holders = append(holders, o)
+			}
 		}
-		if a.Compare(o) > 0 {
-			a, o = o, a
-		}
-		out = append(out, o.Ref().Problem(clustermesh.Problem{
-			Code:    problem.NodeKeyRepeated,
-			Message: fmt.Sprintf("it has the node key of node %s, so each can speak for the other, and to revoke one's key revokes both's", a),
-			Try:     "on a cloned machine, stop straitd, remove node.key and wireguard.key from the stateDir, and start it",
-		}))
-		if len(out) == maxShared {
-			break
+		for _, o := range holders[min(1, len(holders)):] {
+			a := holders[0]
+			if a.Compare(o) > 0 {
+				a, o = o, a
+			}
+			out = append(out, o.Ref().Problem(clustermesh.Problem{
+				Code:    problem.NodeKeyRepeated,
+				Message: fmt.Sprintf("it has the node key of node %s, so each can speak for the other, and to revoke one's key revokes both's", a),
+				Try:     "on a cloned machine, stop straitd, remove node.key and wireguard.key from the stateDir, and start it",
+			}))
+			if len(out) == maxShared {
+				return out
+			}
 		}
 	}
 	return out
@@ -74,15 +73,16 @@ func (s *Store) sharedKeys() (out []clustermesh.Problem) {
 
 // late returns a Problem for each cluster with nodes that are heard and whose statements should have
 // been renewed.
-func (s *verifier) late(alive []clustermesh.Origin, now time.Time) (out []clustermesh.Problem) {
+func (s *verifier) late(alive clustermesh.ByOrigin[bool], now time.Time) (out []clustermesh.Problem) {
 	first, more := map[clustermesh.ClusterName]Signed{}, map[clustermesh.ClusterName]int{}
-	for _, o := range alive {
-		if v, known := s.verified[o]; known && v.Age(now) >= authority.Late {
-			if _, any := first[o.Cluster]; any {
-				more[o.Cluster]++
-			} else {
-				first[o.Cluster] = v.Signed
-			}
+	for _, o := range s.verified.lateBy(now) {
+		if !alive.Get(o) {
+			continue
+		}
+		if _, any := first[o.Cluster]; any {
+			more[o.Cluster]++
+		} else {
+			first[o.Cluster] = s.verified.of[o].Signed
 		}
 	}
 	for c, stated := range first {
@@ -109,7 +109,7 @@ func (s *verifier) late(alive []clustermesh.Origin, now time.Time) (out []cluste
 func (s *issuer) unrenewed(now time.Time) (out []clustermesh.Problem) {
 	for _, w := range s.withdrawals {
 		o := clustermesh.Origin{Cluster: s.self.Cluster, Node: w.Node}
-		if w.InForce(now) || s.verified[o].Serial >= w.Below || len(out) == maxUnrenewed {
+		if w.InForce(now) || s.verified.of[o].Serial >= w.Below || len(out) == maxUnrenewed {
 			continue
 		}
 		out = append(out, o.Ref().Problem(clustermesh.Problem{

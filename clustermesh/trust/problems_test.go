@@ -28,7 +28,7 @@ func TestTwins(t *testing.T) {
 	g.records = left
 	state := func(o clustermesh.Origin, key byte) {
 		s := authority.Statement{Cluster: o.Cluster, Node: o.Node, Key: authority.PrivateKey{key}.Public()}
-		g.verified[o] = verification{Signed: Signed{Statement: s, Bytes: []byte("signed")}}
+		g.verified.set(o, verification{Signed: Signed{Statement: s, Bytes: []byte("signed")}})
 	}
 	g.current.Bytes = []byte("signed")
 	state(self, 1) // as others pass it on

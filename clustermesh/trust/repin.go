@@ -21,9 +21,9 @@ func (s *Store) Repin(pins authority.Pins) (again func(clustermesh.ClusterName) 
 	s.generation++
 	s.requested = authority.Statement{} // the root may be another one
 	same := unchanged(before, s.pins)
-	for o := range s.verified {
-		if !same[o.Cluster] && !slices.Contains(s.pins[o.Cluster].Roots, s.verified[o].Root) {
-			delete(s.verified, o)
+	for o := range s.verified.of {
+		if !same[o.Cluster] && !slices.Contains(s.pins[o.Cluster].Roots, s.verified.of[o].Root) {
+			s.verified.delete(o)
 		}
 	}
 	clear(s.refusals)

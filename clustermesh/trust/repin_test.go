@@ -68,11 +68,11 @@ func TestRepinKeeps(t *testing.T) {
 	if _, p, ok := s.Admit(node("east", "n2"), e, s.now); !ok {
 		t.Fatal(p)
 	}
-	known := s.verified[s.o].sum
+	known := s.verified.of[s.o].sum
 	s.Repin(changed(pins, "east", func(p *authority.Pin) {
 		p.Roots = append([]authority.PublicKey{root("east again").Public()}, p.Roots...)
 	}))
-	if s.verified[s.o].sum != known {
+	if s.verified.of[s.o].sum != known {
 		t.Error("it must be verified again")
 	}
 	// A seal that is another is verified: it is no proof that the record was known.
@@ -135,7 +135,7 @@ func BenchmarkRepin(b *testing.B) {
 	s := New(&Config{Node: authority.PrivateKey{1}, Pins: pins}, node("c0", "n1"))
 	for i := range 10_000 {
 		c := clustermesh.ClusterName(names[i%100])
-		s.verified[clustermesh.Origin{Cluster: c, Node: clustermesh.NodeName(fmt.Sprint("n", i))}] = verification{Signed: Signed{Statement: authority.Statement{Root: pins[c].Roots[0]}}}
+		s.verified.set(clustermesh.Origin{Cluster: c, Node: clustermesh.NodeName(fmt.Sprint("n", i))}, verification{Signed: Signed{Statement: authority.Statement{Root: pins[c].Roots[0]}}})
 	}
 	other := changed(pins, "c7", func(p *authority.Pin) { p.Namespaces = []string{"other"} })
 	for i := 0; b.Loop(); i++ {

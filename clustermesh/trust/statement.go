@@ -82,7 +82,7 @@ func (s *Store) Seal(e replica.Entry, now time.Time) (seal []byte, err error) {
 		return nil, err
 	}
 	if e.Record.Origin.Node == "" {
-		delete(s.verified, e.Record.Origin) // what this node writes itself needs no proof
+		s.verified.delete(e.Record.Origin) // what this node writes itself needs no proof
 		if s.cfg.Root == nil {
 			return nil, nil
 		}
@@ -182,12 +182,12 @@ func (s *credentials) old(now time.Time, limit time.Duration) bool {
 // superseded reports whether others do not believe this node under the statement about it, because they
 // know a later one: another daemon with this name has it. Or its cluster withdraws it.
 func (s *credentials) superseded(now time.Time) bool {
-	return s.current.Bytes != nil && s.current.Older(s.verified[s.self].latest, now) || s.isRecalled(now)
+	return s.current.Bytes != nil && s.current.Older(s.verified.of[s.self].latest, now) || s.isRecalled(now)
 }
 
 // latest returns the highest serial that is known of statements about a node.
 func (s *credentials) latest(o clustermesh.Origin, now time.Time) uint64 {
-	latest := max(s.verified[o].Serial, s.verified[o].latest.Serial)
+	latest := max(s.verified.of[o].Serial, s.verified.of[o].latest.Serial)
 	if o == s.self {
 		latest = max(latest, s.current.Serial, s.former)
 	}

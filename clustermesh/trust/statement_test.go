@@ -107,21 +107,22 @@ func TestStatementsAreRenewed(t *testing.T) {
 func TestLateStatements(t *testing.T) {
 	self, now := node("west", "n1"), time.Now()
 	g := New(nil, self)
-	var alive []clustermesh.Origin
+	var alive clustermesh.Draft[bool]
 	for _, name := range []string{"n1", "n2", "n3"} {
 		o := node("east", name)
 		s := authority.Statement{Cluster: o.Cluster, Node: o.Node, NotBefore: now.Unix(), NotAfter: now.Add(authority.Validity).Unix()}
-		g.verified[o], alive = verification{Signed: Signed{Statement: s}}, append(alive, o)
+		g.verified.set(o, verification{Signed: Signed{Statement: s}})
+		alive.Set(o, true)
 	}
-	if ps := g.late(alive, now.Add(time.Hour)); len(ps) > 0 {
+	if ps := g.late(alive.Share(), now.Add(time.Hour)); len(ps) > 0 {
 		t.Errorf("fresh statements: %v", ps)
 	}
 	for after, says := range map[time.Duration]string{13 * time.Hour: "node n1 was not renewed, and ends in 11h0m0s; 2 more", 26 * time.Hour: "ended 2h0m0s ago, and what the node said stays in force"} {
-		if ps := g.late(alive, now.Add(after)); len(ps) != 1 || !strings.Contains(ps[0].Message, says) {
+		if ps := g.late(alive.Share(), now.Add(after)); len(ps) != 1 || !strings.Contains(ps[0].Message, says) {
 			t.Errorf("after %s: %v, want one with %q", after, ps, says)
 		}
 	}
-	if ps := g.late(nil, now.Add(26*time.Hour)); len(ps) > 0 {
+	if ps := g.late(clustermesh.ByOrigin[bool]{}, now.Add(26*time.Hour)); len(ps) > 0 {
 		t.Errorf("nodes that are down: %v", ps)
 	}
 }

@@ -28,7 +28,7 @@ func (s *Store) Summary() Summary {
 		Pins: s.pins, Listed: s.listed, Statements: map[clustermesh.Origin]authority.Statement{},
 		Sealed: map[clustermesh.Origin]bool{}, Roots: map[clustermesh.ClusterName]authority.PublicKey{},
 	}
-	for o, v := range s.verified {
+	for o, v := range s.verified.of {
 		if o.Node != "" {
 			t.Statements[o] = v.Statement
 		} else {

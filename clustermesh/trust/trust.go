@@ -89,7 +89,8 @@ type verifier struct {
 
 	// verified is what was verified last of each origin, so that nothing is verified twice, and no older
 	// statement comes back. It has at most maxVerified elements, or as many as records are here.
-	verified map[clustermesh.Origin]verification
+	verified verified
+	uids     uids
 	// refusals are examples of the records refused, and refused counts them by reason.
 	refusals map[refusal]example
 	refused  map[string]uint64
@@ -129,7 +130,7 @@ const maxVerified = 1 << 16
 // New returns the store of a node. A nil Config signs nothing and believes everyone.
 func New(cfg *Config, self clustermesh.Origin) *Store {
 	v := &verifier{
-		self: self, records: none{}, verified: map[clustermesh.Origin]verification{}, machines: map[netip.Addr]bool{},
+		self: self, records: none{}, verified: newVerified(self.Cluster), machines: map[netip.Addr]bool{},
 		refusals: map[refusal]example{}, refused: map[string]uint64{}, revoked: map[clustermesh.ClusterName][]string{},
 		void: map[clustermesh.ClusterName][]clustermesh.Withdrawal{},
 	}

@@ -40,7 +40,7 @@ func TestMixedUIDs(t *testing.T) {
 		if c.pins {
 			pins = fixed
 		}
-		out := mixedUIDs(pins, records(c.uids...))
+		out := new(uids).update(pins, 0, records(c.uids...))
 		if len(out) != min(1, len(c.says)) {
 			t.Fatalf("%s: %v", name, out)
 		}

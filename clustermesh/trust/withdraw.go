@@ -69,7 +69,7 @@ func (s *issuer) Review(own bool, now time.Time) {
 	for i := range nodes {
 		turn := (i-s.next+len(nodes))%len(nodes) < reviewed
 		o := clustermesh.Origin{Cluster: s.self.Cluster, Node: nodes[i].Name}
-		if !turn && s.verified[o].replaced <= authority.Below(s.withdrawals, o.Node, now, true) {
+		if !turn && s.verified.of[o].replaced <= authority.Below(s.withdrawals, o.Node, now, true) {
 			continue
 		}
 		if standing, known := s.standing(o, nodes[i], now); known {
@@ -85,7 +85,7 @@ func (s *issuer) Review(own bool, now time.Time) {
 // standing compares what a node of this cluster shows with what the cluster would state of it now. Known is
 // false if there is nothing to compare: no signer signs for a node without an address.
 func (s *issuer) standing(o clustermesh.Origin, h authority.Holder, now time.Time) (standing authority.Standing, known bool) {
-	v := s.verified[o]
+	v := s.verified.of[o]
 	if _, here := s.records.Record(o); !here || v.Bytes == nil || o == s.self || len(h.Addresses) == 0 {
 		return authority.Standing{}, false
 	}

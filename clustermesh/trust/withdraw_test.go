@@ -31,7 +31,7 @@ func TestWithdrawnTakesNothing(t *testing.T) {
 	g := storeOf(self)
 	for _, o := range []clustermesh.Origin{liar, late} {
 		s := authority.Statement{Cluster: "west", Node: o.Node, Serial: serial}
-		g.verified[o] = verification{Signed: Signed{Statement: s}}
+		g.verified.set(o, verification{Signed: Signed{Statement: s}})
 		if s.Serial += 3; o == late {
 			g.issued[o] = s
 		}
@@ -92,7 +92,7 @@ func TestReview(t *testing.T) {
 		g := storeOf(self)
 		g.checks, g.records = true, heldBy{o: o}
 		g.objects = &authority.Objects{All: true, Nodes: []authority.Holder{{Name: "n2", Addresses: other}}}
-		g.verified[o] = verification{Signed: Signed{Statement: shown, Bytes: []byte("signed")}}
+		g.verified.set(o, verification{Signed: Signed{Statement: shown, Bytes: []byte("signed")}})
 		c.change(g)
 		if g.Review(false, now); len(g.withdrawals) != c.want {
 			t.Errorf("%s: %v is withdrawn", name, g.withdrawals)

@@ -112,7 +112,11 @@ func (k *keyholder) joins(nodes ...clustermesh.Origin) (end func()) {
 			}()
 		}
 	}()
-	k.Follow(nodes)
+	follows := map[clustermesh.Origin]bool{}
+	for _, o := range nodes {
+		follows[o] = true
+	}
+	k.Follow(follows)
 	stay := during(100*time.Millisecond, func(n int) {
 		for _, o := range nodes {
 			k.throws(everybody{}.Addr(o), isAt(k.self.ID.String(), gossipOf(mallory), k.self.UID, n+1))

@@ -187,7 +187,7 @@ func (m *Machine) do(event func(n *node.Node, now time.Time)) {
 			a = m.node.Take()
 		})
 	}
-	if a.Regrouped {
+	if len(a.Neighbours) > 0 {
 		m.follow(a.Neighbours)
 	}
 	m.send(a.Send)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"hash/maphash"
+	"maps"
 	"slices"
 	"time"
 
@@ -74,18 +75,14 @@ type frame struct {
 }
 
 // follow keeps streams to these neighbours.
-func (m *Machine) follow(neighbours []clustermesh.Origin) {
-	wanted := map[clustermesh.Origin]bool{}
-	for _, o := range neighbours {
-		wanted[o] = true
-		if m.streams[o] == nil {
-			s := &stream{from: m, to: o, backoff: firstBackoff}
+func (m *Machine) follow(neighbours map[clustermesh.Origin]bool) {
+	for _, o := range slices.SortedFunc(maps.Keys(neighbours), clustermesh.Origin.Compare) {
+		switch s := m.streams[o]; {
+		case neighbours[o] && s == nil:
+			s = &stream{from: m, to: o, backoff: firstBackoff}
 			m.streams[o] = s
 			m.after(0, s.dial)
-		}
-	}
-	for _, o := range m.neighbours() {
-		if s := m.streams[o]; !wanted[o] {
+		case !neighbours[o] && s != nil:
 			s.closed = true
 			delete(m.streams, o)
 			if s.conn != nil {

@@ -111,13 +111,13 @@ func (c *Clusters) Belongs(name clustermesh.ClusterName, uid string) (other stri
 // SetPinned sets whether there are pins.
 func (c *Clusters) SetPinned(pinned bool) { c.pinned = pinned }
 
-// Look notes which nodes are alive, and reports whether any name got an owner since the last call.
-func (c *Clusters) Look(alive []clustermesh.Origin, now time.Time) (moved bool) {
+// Look notes of which clusters nodes are alive, and reports whether any name got an owner since the last call.
+func (c *Clusters) Look(alive []clustermesh.ClusterName, now time.Time) (moved bool) {
 	if c.pinned {
 		return false
 	}
-	for _, o := range alive {
-		c.Heard(o.Cluster, now)
+	for _, name := range alive {
+		c.Heard(name, now)
 	}
 	return c.Moved()
 }

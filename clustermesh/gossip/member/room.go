@@ -42,7 +42,7 @@ type Room struct {
 // NewRoom makes a Room in which every cluster can have so many nodes until SetQuotas.
 func NewRoom(quota int) *Room {
 	return &Room{
-		seats: map[ID]time.Time{}, lives: map[clustermesh.Origin]int{},
+		seats: map[ID]time.Time{}, lives: map[clustermesh.Origin]int{}, known: map[clustermesh.Origin]bool{},
 		unknown: map[clustermesh.ClusterName]int{}, quota: quota,
 	}
 }
@@ -50,20 +50,25 @@ func NewRoom(quota int) *Room {
 // SetQuotas says how many nodes the pinned clusters can have. Nil means that none is pinned.
 func (r *Room) SetQuotas(quotas map[clustermesh.ClusterName]int) {
 	r.quotas = quotas
-	r.recount()
-}
-
-// Know says which nodes are known. The map must not be changed afterwards.
-func (r *Room) Know(known map[clustermesh.Origin]bool) {
-	r.known = known
-	r.recount()
-}
-
-func (r *Room) recount() {
 	clear(r.unknown)
 	r.strangers = 0
 	for o, n := range r.lives {
 		r.countUnknown(o, n)
+	}
+}
+
+// Know says of some nodes whether they are known. At first, none is.
+func (r *Room) Know(nodes map[clustermesh.Origin]bool) {
+	for o, known := range nodes {
+		switch {
+		case known == r.known[o]:
+		case known:
+			r.countUnknown(o, -r.lives[o])
+			r.known[o] = true
+		default:
+			delete(r.known, o)
+			r.countUnknown(o, r.lives[o])
+		}
 	}
 }
 

@@ -2,8 +2,11 @@ package member
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"strait.io/strait/clustermesh"
 )
@@ -95,9 +98,45 @@ func TestRoomKnown(t *testing.T) {
 		now = now.Add(2 * seatLife)
 		r.Admit(id("west", "b", int(now.Unix())), now)
 		r.clear(now)
-		r.Know(nil)
+		r.Know(map[clustermesh.Origin]bool{a.Origin: false})
 	}
 	if r.lives[a.Origin] != 0 || r.unknown["west"] > 1 {
 		t.Errorf("lives %v, unknown %v", r.lives, r.unknown)
 	}
+}
+
+// TestRoomCounts: whoever comes, goes, and becomes known or unknown, the counts are those of the seats.
+func TestRoomCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, now := NewRoom(3), time.Unix(1000, 0)
+		member := func() ID {
+			return id(rapid.SampledFrom([]string{"west", "east"}).Draw(t, "cluster"), rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "node"), rapid.IntRange(1, 3).Draw(t, "boot"))
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"admit": func(*rapid.T) { r.Admit(member(), now) },
+			"left":  func(*rapid.T) { r.Left(member(), now) },
+			"clear": func(*rapid.T) { now = now.Add(seatLife); r.clear(now) },
+			"know": func(t *rapid.T) {
+				r.Know(map[clustermesh.Origin]bool{member().Origin: rapid.Bool().Draw(t, "is"), member().Origin: rapid.Bool().Draw(t, "and")})
+			},
+			"quotas": func(t *rapid.T) {
+				r.SetQuotas(rapid.SampledFrom([]map[clustermesh.ClusterName]int{nil, {"west": 2}}).Draw(t, "quotas"))
+			},
+			"": func(t *rapid.T) {
+				unknown, strangers := map[clustermesh.ClusterName]int{}, 0
+				for m := range r.seats {
+					if r.known[m.Origin] {
+						continue
+					}
+					unknown[m.Origin.Cluster]++
+					if _, pinned := r.quotas[m.Origin.Cluster]; !pinned {
+						strangers++
+					}
+				}
+				if !maps.Equal(r.unknown, unknown) || r.strangers != strangers {
+					t.Fatalf("unknown %v, strangers %d; want %v, %d", r.unknown, r.strangers, unknown, strangers)
+				}
+			},
+		})
+	})
 }

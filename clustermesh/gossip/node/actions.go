@@ -9,10 +9,9 @@ import (
 type Actions struct {
 	// Log are lines for the log.
 	Log []Line
-	// Regrouped is true if the neighbours to keep streams to are now Neighbours. Messages to a new one can be
-	// sent at once; they wait for its stream.
-	Regrouped  bool
-	Neighbours []clustermesh.Origin
+	// Neighbours are those to keep a stream to from now on (true) or no more (false). Messages to a new one can
+	// be sent at once; they wait for its stream.
+	Neighbours map[clustermesh.Origin]bool
 	// Send are messages to neighbours. To wait for one must not delay the others.
 	Send []replica.Envelope
 	// Distances and Statement are to be saved, if they are not nil.

@@ -29,13 +29,24 @@ func ahead(o clustermesh.Origin, epoch uint64, now time.Time) time.Duration {
 // behind returns by how much at least this machine's clock is behind, if most of the records that are
 // held of other nodes' daemons come from the future; otherwise 0. They were accepted once, so the clock
 // was set back since. One cluster's records alone could come from clocks that are wrong.
-func behind(self clustermesh.Origin, records clustermesh.ByOrigin[clustermesh.Record], now time.Time) (by time.Duration) {
+func (e *epochs) behind(self clustermesh.Origin, records clustermesh.ByOrigin[clustermesh.Record], now time.Time) (by time.Duration) {
+	for o := range records.Since(e.seen) {
+		if o.Node != "" && o != self {
+			e.latest = max(e.latest, records.Get(o).Stamp.Epoch)
+		}
+	}
+	e.seen = records
+	if ahead(self, e.latest, now) == 0 {
+		return 0
+	}
 	early, all := 0, 0
+	e.latest = 0
 	for o, r := range records.All() {
 		if o.Node == "" || o == self {
 			continue
 		}
 		all++
+		e.latest = max(e.latest, r.Stamp.Epoch)
 		if d := ahead(o, r.Stamp.Epoch, now); d > 0 {
 			early++
 			by = max(by, d)
@@ -47,11 +58,18 @@ func behind(self clustermesh.Origin, records clustermesh.ByOrigin[clustermesh.Re
 	return by
 }
 
+// epochs are those of the records of other nodes. No epoch of the records seen is later than latest, so that all
+// of them are looked at only while that is in the future.
+type epochs struct {
+	seen   clustermesh.ByOrigin[clustermesh.Record]
+	latest uint64
+}
+
 // checkClock reports that this machine's clock was set back since the daemon started, or since its last
 // life.
 func (n *Node) checkClock() {
 	self := n.cfg.Self.Ref()
-	late, by := behind(n.cfg.Self, n.replica.Records(), n.now), ahead(n.cfg.Self, n.replica.Epoch(), n.now)
+	late, by := n.epochs.behind(n.cfg.Self, n.replica.Records(), n.now), ahead(n.cfg.Self, n.replica.Epoch(), n.now)
 	if n.behind = late > 0; n.behind {
 		n.problem("clock behind", self.Problem(clustermesh.Problem{
 			Code:    problem.ClockBehind,

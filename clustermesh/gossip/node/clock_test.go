@@ -65,7 +65,7 @@ func TestBehind(t *testing.T) {
 		{[]time.Duration{year, 0, 2 * time.Hour}, year},
 		{[]time.Duration{time.Minute, 0, 2 * time.Minute}, 0},
 	} {
-		if got := behind(self, said(c.said...), now); got != c.want {
+		if got := new(epochs).behind(self, said(c.said...), now); got != c.want {
 			t.Errorf("others spoke %v from now: the clock is %s behind, want %s", c.said, got, c.want)
 		}
 	}

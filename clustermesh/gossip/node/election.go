@@ -69,12 +69,10 @@ func (l *leadership) elect() {
 		before = l.contacts.Expected()
 	}
 	lowest := l.running && !l.trust.Follower()
-	for _, o := range before {
-		if o.Cluster == l.cfg.Self.Cluster && o.Node < l.cfg.Self.Node && l.mayLead(o) {
-			lowest = false
-		}
+	for o := range before.Of(l.cfg.Self.Cluster) {
+		lowest = lowest && !(o.Node < l.cfg.Self.Node && l.mayLead(o))
 	}
-	if len(alive) == 0 && l.now.Sub(l.started) < startGrace && (l.seeds.Away() || l.areKnown()) {
+	if alive.Len() == 0 && l.now.Sub(l.started) < startGrace && (l.seeds.Away() || l.areKnown()) {
 		lowest = false
 	}
 	if l.election.update(lowest, l.now) {

@@ -80,9 +80,7 @@ func (n *Node) applyMembers(events []MemberEvent) {
 
 // regroup keeps streams to the neighbours among the members of now.
 func (n *Node) regroup() {
-	out := n.replica.SetMembers(n.contacts.Members())
-	n.actions.Regrouped, n.actions.Neighbours = true, n.replica.Neighbours()
-	n.apply(out)
+	n.apply(n.replica.SetMembers(n.contacts.Members()))
 	n.touch()
 	n.updateClaims()
 }
@@ -94,7 +92,7 @@ func (n *Node) look() {
 		n.regroup()
 	}
 	n.elect()
-	if n.trust.Stale(n.now) || n.cfg.Owners.Look(n.contacts.Alive(), n.now) {
+	if n.trust.Stale(n.now) || n.cfg.Owners.Look(n.contacts.Alive().Clusters(), n.now) {
 		n.readmit(nil)
 	}
 	if n.now.Sub(n.started) > hintGrace && n.seeds.Late() {

@@ -62,14 +62,14 @@ type Config struct {
 type Owners interface {
 	Admit(c clustermesh.ClusterName, uid string, now time.Time) (owner string, ok bool)
 	Belongs(c clustermesh.ClusterName, uid string) (owner string, ok bool)
-	Look(alive []clustermesh.Origin, now time.Time) (moved bool)
+	Look(alive []clustermesh.ClusterName, now time.Time) (moved bool)
 	SetPinned(bool)
 }
 
 // Room bounds the members of each cluster; *member.Room is one.
 type Room interface {
 	SetQuotas(map[clustermesh.ClusterName]int)
-	Know(map[clustermesh.Origin]bool)
+	Know(nodes map[clustermesh.Origin]bool)
 }
 
 // Saved is what an earlier life of the daemon saved. Zero values are unknown.
@@ -91,6 +91,7 @@ type Node struct {
 	loaded bool                 // records were read from disk
 	own    *clustermesh.Content // as published, without claims; nil before the first Publish
 	behind bool                 // this machine's clock is behind those of most
+	epochs epochs
 
 	nextTick time.Time
 

@@ -19,7 +19,8 @@ type observer struct {
 	distances *observe.Distances
 	seeds     *member.Seeds
 	records   records
-	everySeed bool // all seeds were reached in the last round
+	told      clustermesh.ByOrigin[clustermesh.Record] // those of which the room knows
+	everySeed bool                                     // all seeds were reached in the last round
 }
 
 // records are those that a node has.
@@ -30,7 +31,7 @@ type records interface {
 
 func newObserver(c *core, distances map[clustermesh.ClusterName]uint32) *observer {
 	return &observer{
-		core: c, contacts: observe.NewContacts(c.cfg.Self), distances: observe.NewDistances(distances, c.now),
+		core: c, contacts: observe.NewContacts(c.cfg.Self), distances: observe.NewDistances(c.cfg.Self.Cluster, distances, c.now),
 		seeds: member.NewSeeds(c.cfg.Seeds, c.cfg.Bind, c.cfg.Advertise),
 	}
 }
@@ -50,16 +51,33 @@ func (v *observer) areKnown() bool {
 
 // knowMembers gives the room the nodes that have records here, or are listed by their clusters.
 func (v *observer) knowMembers() {
-	known := map[clustermesh.Origin]bool{v.cfg.Self: true}
-	for o, r := range v.records.Records().All() {
+	before, now := v.told, v.records.Records()
+	v.told = now
+	news := map[clustermesh.Origin]bool{}
+	if before.Len() == 0 {
+		news[v.cfg.Self] = true
+	}
+	for o := range now.Since(before) {
 		if o.Node != "" {
-			known[o] = true
+			news[o] = true
+			continue
 		}
-		for _, name := range r.Content.Nodes {
-			known[clustermesh.Origin{Cluster: o.Cluster, Node: name}] = true
+		was, is := before.Get(o).Content.Nodes, now.Get(o).Content.Nodes
+		if slices.Equal(was, is) {
+			continue
+		}
+		for _, name := range slices.Concat(was, is) {
+			news[clustermesh.Origin{Cluster: o.Cluster, Node: name}] = true
 		}
 	}
-	v.cfg.Room.Know(known)
+	for o := range news {
+		_, held := now.Lookup(o)
+		_, listed := slices.BinarySearch(now.Get(clustermesh.Origin{Cluster: o.Cluster}).Content.Nodes, o.Node)
+		news[o] = held || listed || o == v.cfg.Self
+	}
+	if len(news) > 0 {
+		v.cfg.Room.Know(news)
+	}
 }
 
 // alive notes a sign of life of a node.
@@ -150,8 +168,7 @@ func (v *observer) Pinged(m member.ID, at netip.Addr, rtt time.Duration, now tim
 
 // measure looks at the distances of clusters.
 func (v *observer) measure() {
-	others := slices.DeleteFunc(v.contacts.Alive(), func(o clustermesh.Origin) bool { return o.Cluster == v.cfg.Self.Cluster })
-	if !v.distances.Update(others, v.now) {
+	if !v.distances.Update(v.contacts.Alive(), v.now) {
 		return
 	}
 	v.actions.Distances = v.distances.Steps()

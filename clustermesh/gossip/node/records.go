@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -20,6 +21,11 @@ func (n *Node) apply(out replica.Output) {
 // carryOut does what the replica decided, and returns whether State changed.
 func (n *Node) carryOut(out replica.Output) (changed bool) {
 	n.actions.Send = append(n.actions.Send, out.Send...)
+	if n.actions.Neighbours == nil {
+		n.actions.Neighbours = out.Neighbours
+	} else {
+		maps.Copy(n.actions.Neighbours, out.Neighbours)
+	}
 	for _, p := range out.Problems {
 		if n.behind && p.Code == problem.RecordAhead {
 			continue // one Problem reports it of all

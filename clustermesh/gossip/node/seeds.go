@@ -31,7 +31,7 @@ func (n *Node) Targets(seeds []member.Target, now time.Time) (out []member.Targe
 	for _, o := range n.replica.Neighbours() {
 		neighbours[o] = true
 	}
-	for _, o := range n.contacts.Alive() {
+	for o := range n.contacts.Alive().All() {
 		if neighbours[o] && n.contacts.OneSided(o, now) {
 			continue
 		}
@@ -115,4 +115,4 @@ func (v *observer) seedFailed(seed string, err error) {
 }
 
 // Alone reports whether no other daemon is heard.
-func (v *observer) Alone() bool { return len(v.contacts.Alive()) == 0 }
+func (v *observer) Alone() bool { return v.contacts.Alive().Len() == 0 }

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -103,12 +104,13 @@ func (n *Node) Wanted(now time.Time) (w Wanted, asks bool) {
 	if !n.trust.Requests(now) {
 		return Wanted{}, false
 	}
-	for _, o := range n.contacts.Alive() {
+	for o := range n.contacts.Alive().Of(n.cfg.Self.Cluster) {
 		r, _ := n.replica.Record(o)
-		if follower := r.Content.Node != nil && r.Content.Node.Follower; o.Cluster == n.cfg.Self.Cluster && !follower {
+		if follower := r.Content.Node != nil && r.Content.Node.Follower; !follower {
 			w.Signers = append(w.Signers, Place{o, n.Addr(o, now)})
 		}
 	}
+	slices.SortFunc(w.Signers, func(a, b Place) int { return a.Node.Compare(b.Node) })
 	n.cfg.Random.Shuffle(len(w.Signers), func(i, j int) { w.Signers[i], w.Signers[j] = w.Signers[j], w.Signers[i] })
 	w.Statement = n.trust.Wanted()
 	return w, true

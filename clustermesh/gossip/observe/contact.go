@@ -67,6 +67,10 @@ const (
 
 // contact is what is observed of one node.
 type contact struct {
+	origin   clustermesh.Origin
+	at       int                          // its slot
+	written  written                      // who wrote its record
+	shown    clustermesh.Contact          // what the index has of it
 	lives    map[uint64]life              // members that memberlist calls alive, by boot
 	metAt    time.Time                    // when a life of the daemon last proved that it is there; see Contacts.Met
 	metBoot  uint64                       // which life that was
@@ -86,6 +90,20 @@ type contact struct {
 	mute     int            // answered probes in a row while its streams said nothing
 	probing  bool
 	due      time.Time // earliest time of the next probe
+}
+
+// written is whether there is a record of a node, when the life that wrote it began, and the one that it names.
+type written struct {
+	known       bool
+	epoch, life uint64
+}
+
+// wrote takes note of the node's record.
+func (n *contact) wrote(rec clustermesh.Record, known bool) {
+	n.written = written{known: known, epoch: rec.Stamp.Epoch}
+	if rec.Content.Node != nil {
+		n.written.life = rec.Content.Node.Life
+	}
 }
 
 type life struct {
@@ -131,18 +149,15 @@ func (n *contact) state() clustermesh.Contact {
 	return clustermesh.Held
 }
 
-// of returns the contact with the life that wrote a record. If the daemon is heard but has not
+// of returns the contact with the life that wrote the node's record. If the daemon is heard but has not
 // published in its new life, the record is from an earlier life. Of that life, only the machine is
 // left: Quiet.
-func (n *contact) of(rec clustermesh.Record) clustermesh.Contact {
-	if n.state() != clustermesh.Alive {
-		return n.state()
-	}
-	wrote := func(boot uint64) bool {
-		return boot <= rec.Stamp.Epoch || rec.Content.Node != nil && boot == rec.Content.Node.Life
+func (n *contact) of() clustermesh.Contact {
+	if s := n.state(); s != clustermesh.Alive {
+		return s
 	}
 	for boot, l := range n.lives {
-		if l.met && wrote(boot) {
+		if l.met && (boot <= n.written.epoch || boot == n.written.life) {
 			return clustermesh.Alive
 		}
 	}

@@ -38,7 +38,8 @@ func TestState(t *testing.T) {
 		{"more", contact{rounds: quietRounds, since: ago}, 5, 0, clustermesh.Silent},
 	} {
 		rec := clustermesh.Record{Stamp: clustermesh.Stamp{Epoch: tc.epoch}, Content: clustermesh.Content{Node: &clustermesh.Node{Life: tc.life}}}
-		if got := tc.seen.of(rec); got != tc.want {
+		tc.seen.wrote(rec, true)
+		if got := tc.seen.of(); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}

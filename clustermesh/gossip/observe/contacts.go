@@ -10,7 +10,6 @@ package observe
 
 import (
 	"cmp"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -34,15 +33,20 @@ type records = clustermesh.ByOrigin[clustermesh.Record]
 type Contacts struct {
 	self  clustermesh.Origin
 	nodes map[clustermesh.Origin]*contact
-	spent int       // addresses probed since began, at most probeBudget
-	began time.Time // of the current second
+	index
+	known  records                           // of the last call of Know
+	proven clustermesh.Draft[netip.AddrPort] // where dials proved who the nodes are
+	spent  int                               // addresses probed since began, at most probeBudget
+	began  time.Time                         // of the current second
 	// pinned reports whether a cluster's records hold only addresses that its root stated.
 	pinned func(clustermesh.ClusterName) bool
 }
 
 // NewContacts returns Contacts without any other node.
 func NewContacts(self clustermesh.Origin) *Contacts {
-	return &Contacts{self: self, nodes: map[clustermesh.Origin]*contact{}, pinned: func(clustermesh.ClusterName) bool { return false }}
+	c := &Contacts{self: self, nodes: map[clustermesh.Origin]*contact{}, pinned: func(clustermesh.ClusterName) bool { return false }}
+	c.contacts.Set(self, clustermesh.Alive)
+	return c
 }
 
 // Pin says of which clusters the records hold only addresses that their roots stated. At first there are
@@ -53,28 +57,40 @@ func (c *Contacts) Pin(pinned func(clustermesh.ClusterName) bool) { c.pinned = p
 // a claim is lifted by a sign of life, not by a restart of the witness.
 func (c *Contacts) Restore(claims []clustermesh.Silence) {
 	for _, s := range claims {
-		c.node(s.Origin).rounds = silentRounds
+		n := c.node(s.Origin)
+		n.rounds = silentRounds
+		c.note(n)
 	}
 }
 
+// node returns the contact with a node, for a change of it; note must follow.
 func (c *Contacts) node(o clustermesh.Origin) *contact {
-	n := c.nodes[o]
-	if n == nil {
-		n = &contact{lives: map[uint64]life{}}
-		c.nodes[o] = n
+	if n := c.nodes[o]; n != nil {
+		return n
 	}
-	return n
+	return c.add(o)
+}
+
+// look returns the contact with a node as it is; that of an unknown node says nothing.
+func (c *Contacts) look(o clustermesh.Origin) *contact {
+	if n := c.nodes[o]; n != nil {
+		return n
+	}
+	return &contact{origin: o}
 }
 
 // Join notes that memberlist calls a member alive.
 func (c *Contacts) Join(m member.ID, addr netip.AddrPort, now time.Time) {
-	c.node(m.Origin).join(m.Boot, addr, now)
+	n := c.node(m.Origin)
+	n.join(m.Boot, addr, now)
+	c.note(n)
 }
 
 // Leave notes that a member is gone. The node is gone when its last life is gone. A holder of the gossip key
 // can say so of any member, so one of a pinned cluster stays while its stream speaks; see Sweep.
 func (c *Contacts) Leave(m member.ID, now time.Time) {
 	n := c.node(m.Origin)
+	defer c.note(n)
 	if !c.pinned(m.Origin.Cluster) || !n.speaks(m.Boot, now) {
 		n.leave(m.Boot, now)
 		return
@@ -87,20 +103,29 @@ func (c *Contacts) Leave(m member.ID, now time.Time) {
 // Sweep ends the lives that memberlist called gone, and whose streams now say nothing either. It reports
 // whether there were any.
 func (c *Contacts) Sweep(now time.Time) (ended bool) {
-	for _, n := range c.nodes {
+	for i := range c.slots {
+		n := c.slots[i].contact
+		if c.slots[i].is&isParting == 0 {
+			continue
+		}
 		for boot, l := range n.lives {
 			if l.gone && !n.speaks(boot, now) {
 				n.leave(boot, now)
 				ended = true
 			}
 		}
+		c.note(n)
 	}
 	return ended
 }
 
 // Met notes that a life of a node's daemon has just proven that it is there: it completed a TLS
 // handshake, or sent a frame on a stream. A recording of either proves nothing to another connection.
-func (c *Contacts) Met(m member.ID, now time.Time) { c.node(m.Origin).meet(m.Boot, now) }
+func (c *Contacts) Met(m member.ID, now time.Time) {
+	n := c.node(m.Origin)
+	n.meet(m.Boot, now)
+	c.note(n)
+}
 
 // Frame notes a frame on a stream from the node.
 func (c *Contacts) Frame(m member.ID, now time.Time) { c.Met(m, now) }
@@ -111,10 +136,11 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) {
 	n.streams += delta
 	if delta > 0 {
 		n.streamed = true
-		c.Frame(m, now)
+		n.meet(m.Boot, now)
 	} else if n.streams == 0 {
 		n.due = now
 	}
+	c.note(n)
 }
 
 // Unmet returns the members to ask now who they are: those that have not proven that they are there,
@@ -122,36 +148,26 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) {
 // is called for each. Those that wait longest come first. Most members prove that they are there by a stream
 // before it comes to that.
 func (c *Contacts) Unmet(now time.Time) (out []clustermesh.Origin) {
-	asking := 0
-	for _, n := range c.nodes {
-		if n.asking {
-			asking++
+	var unmet []*contact
+	for i := range c.slots {
+		if n := c.slots[i].contact; c.slots[i].is&isUnproven != 0 && n.unmet(now) {
+			unmet = append(unmet, n)
 		}
 	}
-	for o, n := range c.nodes {
-		if o != c.self && n.unmet(now) {
-			out = append(out, o)
-		}
-	}
-	c.sort(out, func(n *contact) time.Time { return n.ask })
-	out = out[:max(0, min(len(out), maxAsking-asking))] // the others stay unmet
-	for _, o := range out {
-		c.nodes[o].asking = true
+	order := func(a, b *contact) int { return cmp.Or(a.ask.Compare(b.ask), a.origin.Compare(b.origin)) }
+	for _, n := range first(unmet, maxAsking-c.asking, order) { // the others stay unmet
+		n.asking = true
+		c.note(n)
+		out = append(out, n.origin)
 	}
 	return out
-}
-
-// sort sorts nodes by a time, and then by name.
-func (c *Contacts) sort(os []clustermesh.Origin, by func(*contact) time.Time) {
-	slices.SortFunc(os, func(a, b clustermesh.Origin) int {
-		return cmp.Or(by(c.nodes[a]).Compare(by(c.nodes[b])), a.Compare(b))
-	})
 }
 
 // Asked notes that a member was asked who it is. If it answered, Met was called.
 func (c *Contacts) Asked(o clustermesh.Origin, now time.Time, rng *rand.Rand) {
 	n := c.node(o)
 	n.asking, n.ask = false, now.Add(jitter(reprobe, rng))
+	c.note(n)
 }
 
 // OneSided reports whether a neighbour is a member here but may not have heard of this node: it opens
@@ -162,40 +178,41 @@ func (c *Contacts) OneSided(o clustermesh.Origin, now time.Time) bool {
 }
 
 // Contact returns the contact with a node in any of its lives.
-func (c *Contacts) Contact(o clustermesh.Origin) clustermesh.Contact { return c.node(o).state() }
+func (c *Contacts) Contact(o clustermesh.Origin) clustermesh.Contact { return c.look(o).state() }
 
 // Due returns which of the known nodes to probe now, and marks them as being probed, until Probed
 // is called for each. Nodes of our own cluster come first, because our cluster decides whether they
 // are dead, and then those that wait longest. How many addresses that are in a second is bounded.
-func (c *Contacts) Due(known records, now time.Time) []clustermesh.Origin {
-	room := maxProbing
-	for _, n := range c.nodes {
-		if n.probing {
-			room--
+func (c *Contacts) Due(known records, now time.Time) (due []clustermesh.Origin) {
+	c.Know(known)
+	var wanted []*contact
+	for i := range c.slots {
+		s := &c.slots[i]
+		if (s.is&isLost != 0 || s.is&isWatched != 0 && now.Sub(s.framed) > stalled) && s.wanted(now) {
+			wanted = append(wanted, s.contact)
 		}
 	}
-	var near, far []clustermesh.Origin
-	for o := range known.All() {
-		switch {
-		case o.Node == "" || o == c.self || !c.node(o).wanted(now):
-		case o.Cluster == c.self.Cluster:
-			near = append(near, o)
-		default:
-			far = append(far, o)
+	for _, n := range first(wanted, maxProbing-c.probing, c.compareDue) { // the others stay due
+		if !c.spend(len(c.ProbeAddrs(n.origin, known.Get(n.origin))), now) {
+			break
 		}
-	}
-	since := func(n *contact) time.Time { return n.due }
-	c.sort(near, since)
-	c.sort(far, since)
-	due := append(near, far...)
-	due = due[:max(0, min(len(due), room))] // the others stay due
-	for i, o := range due {
-		if !c.spend(len(c.ProbeAddrs(o, known.Get(o))), now) {
-			return due[:i]
-		}
-		c.node(o).probing = true
+		n.probing = true
+		c.note(n)
+		due = append(due, n.origin)
 	}
 	return due
+}
+
+// compareDue orders nodes by who is to be probed first.
+func (c *Contacts) compareDue(a, b *contact) int {
+	farA, farB := a.origin.Cluster != c.self.Cluster, b.origin.Cluster != c.self.Cluster
+	switch {
+	case farA == farB:
+		return cmp.Or(a.due.Compare(b.due), a.origin.Compare(b.origin))
+	case farA:
+		return 1
+	}
+	return -1
 }
 
 // spend takes n addresses from the budget of the current second, if they are left.
@@ -215,63 +232,37 @@ func (c *Contacts) Probed(o clustermesh.Origin, v Verdict, began, now time.Time,
 	n := c.node(o)
 	before = n.state()
 	n.probed(v, began, now, rng)
+	c.note(n)
 	return before, n.state()
 }
 
 // renew forgets the silence of a node whose record shows a later life than the one claimed silent.
-func (c *Contacts) renew(o clustermesh.Origin, now time.Time) {
-	n := c.node(o)
+func (c *Contacts) renew(n *contact, now time.Time) {
 	n.rounds, n.due = 0, now
+	c.note(n)
 }
 
 // Forget drops the nodes without a record, except those that are live members, have a stream, are being
 // probed, or have just proven that they are there: they may be about to become members.
 func (c *Contacts) Forget(known records, now time.Time) {
-	maps.DeleteFunc(c.nodes, func(o clustermesh.Origin, n *contact) bool {
-		_, held := known.Lookup(o)
-		return !held && o != c.self && len(n.lives) == 0 && n.streams == 0 && !n.probing && !n.asking && now.Sub(n.metAt) >= metAge
-	})
+	c.Know(known)
+	for i := len(c.slots) - 1; i >= 0; i-- {
+		if n := c.slots[i].contact; c.slots[i].is&isIdle != 0 && now.Sub(n.metAt) >= metAge {
+			c.remove(n)
+		}
+	}
 }
 
-// Alive returns the other nodes that are alive, sorted.
-func (c *Contacts) Alive() []clustermesh.Origin {
-	return c.those(func(n *contact) bool { return n.state() == clustermesh.Alive })
-}
+// Alive returns the other nodes that are alive.
+func (c *Contacts) Alive() clustermesh.ByOrigin[bool] { return c.alive.Share() }
 
-// Members returns the other nodes that memberlist calls alive, sorted: those to keep streams to.
-func (c *Contacts) Members() []clustermesh.Origin {
-	return c.those(func(n *contact) bool { return len(n.lives) > 0 })
-}
+// Members returns the other nodes that memberlist calls alive, sorted: those to keep streams to. The list is
+// never changed afterwards.
+func (c *Contacts) Members() []clustermesh.Origin { return c.members.sorted() }
 
 // Expected returns the other nodes that are alive or may be: members of which nothing else is known
-// yet. They are sorted.
-func (c *Contacts) Expected() []clustermesh.Origin {
-	return c.those(func(n *contact) bool {
-		s := n.state()
-		return s == clustermesh.Alive || len(n.lives) > 0 && s == clustermesh.Held
-	})
-}
-
-func (c *Contacts) those(are func(*contact) bool) []clustermesh.Origin {
-	out := make([]clustermesh.Origin, 0, len(c.nodes))
-	for o, n := range c.nodes {
-		if o != c.self && are(n) {
-			out = append(out, o)
-		}
-	}
-	slices.SortFunc(out, clustermesh.Origin.Compare)
-	return out
-}
-
-// hears reports whether any other node is alive.
-func (c *Contacts) hears() bool {
-	for o, n := range c.nodes {
-		if o != c.self && n.state() == clustermesh.Alive {
-			return true
-		}
-	}
-	return false
-}
+// yet.
+func (c *Contacts) Expected() clustermesh.ByOrigin[bool] { return c.expected.Share() }
 
 // Addr returns the address of the life of a node that last proved that it is there, or else of the
 // one that started last, or where the node was last a member; zero if unknown.
@@ -286,9 +277,12 @@ func (c *Contacts) Addr(o clustermesh.Origin) netip.AddrPort {
 // duplicateAge, with the addresses.
 func (c *Contacts) Duplicates(now time.Time) map[clustermesh.Origin][]netip.AddrPort {
 	out := map[clustermesh.Origin][]netip.AddrPort{}
-	for o, n := range c.nodes {
-		if addrs := n.duplicates(now); len(addrs) > 0 {
-			out[o] = addrs
+	for i := range c.slots {
+		if c.slots[i].is&isSeveral == 0 {
+			continue
+		}
+		if addrs := c.slots[i].duplicates(now); len(addrs) > 0 {
+			out[c.slots[i].origin] = addrs
 		}
 	}
 	return out
@@ -297,17 +291,8 @@ func (c *Contacts) Duplicates(now time.Time) map[clustermesh.Origin][]netip.Addr
 // All returns the contact with each node, in the life that wrote its record. Nodes that are Held
 // are left out.
 func (c *Contacts) All(known records) clustermesh.ByOrigin[clustermesh.Contact] {
-	var out clustermesh.Draft[clustermesh.Contact]
-	out.Set(c.self, clustermesh.Alive)
-	for o, n := range c.nodes {
-		if o == c.self {
-			continue
-		}
-		if s := n.of(known.Get(o)); s != clustermesh.Held {
-			out.Set(o, s)
-		}
-	}
-	return out.Share()
+	c.Know(known)
+	return c.contacts.Share()
 }
 
 // Heard returns when each other node's daemon was last heard.
@@ -326,7 +311,7 @@ func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
 // pinned, a place that its record does not name counts only if the node proved there that it is that, and
 // never proved it at one that the record names: a machine that passes packets on can be in between.
 func (c *Contacts) ProbeAddrs(o clustermesh.Origin, rec clustermesh.Record) []netip.AddrPort {
-	switch n := c.node(o); {
+	switch n := c.look(o); {
 	case !c.pinned(o.Cluster):
 		return ProbeAddrs(rec, n.where())
 	case n.stated:

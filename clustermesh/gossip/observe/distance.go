@@ -32,8 +32,19 @@ const (
 // is known in steps, and a cluster changes its step only if it is a quarter beyond the limit for a
 // minute. A cluster that falls silent keeps its step.
 type Distances struct {
-	nodes    map[clustermesh.Origin][]sample
+	self     clustermesh.ClusterName
 	clusters map[clustermesh.ClusterName]*standing
+	pinged   map[clustermesh.ClusterName]*pings
+	alive    clustermesh.ByOrigin[bool] // as of the last Update
+}
+
+// pings are those of a cluster's nodes.
+type pings struct {
+	nodes map[clustermesh.NodeName][]sample
+	// median is that of the nodes' round-trip times, as long as nothing is new and nothing gets too old.
+	median time.Duration
+	news   bool
+	until  time.Time // when the first sample gets too old; zero if none will
 }
 
 type sample struct {
@@ -52,49 +63,56 @@ type standing struct {
 // Unmeasured is the step of a cluster that is heard and never answered a ping: it must not look near.
 const Unmeasured = 40
 
-// NewDistances begins with the steps of an earlier life.
-func NewDistances(steps map[clustermesh.ClusterName]uint32, now time.Time) *Distances {
-	d := &Distances{nodes: map[clustermesh.Origin][]sample{}, clusters: map[clustermesh.ClusterName]*standing{}}
+// NewDistances begins with the steps of an earlier life, for a node of a cluster.
+func NewDistances(self clustermesh.ClusterName, steps map[clustermesh.ClusterName]uint32, now time.Time) *Distances {
+	d := &Distances{self: self, clusters: map[clustermesh.ClusterName]*standing{}, pinged: map[clustermesh.ClusterName]*pings{}}
 	for c, step := range steps {
 		d.clusters[c] = &standing{step: min(step, Unmeasured), first: now, heard: now}
 	}
 	return d
 }
 
-// Ping notes the round-trip time to a node.
+// Ping notes the round-trip time to a node of another cluster.
 func (d *Distances) Ping(o clustermesh.Origin, rtt time.Duration, now time.Time) {
-	all := append(d.nodes[o], sample{rtt, now})
-	d.nodes[o] = all[max(0, len(all)-kept):]
+	p := d.pinged[o.Cluster]
+	if p == nil {
+		p = &pings{nodes: map[clustermesh.NodeName][]sample{}}
+		d.pinged[o.Cluster] = p
+	}
+	all := append(p.nodes[o.Node], sample{rtt, now})
+	p.nodes[o.Node] = all[max(0, len(all)-kept):]
+	p.news = true
 }
 
-// Update looks at the clusters of the nodes that are heard, and reports whether a step changed.
-func (d *Distances) Update(alive []clustermesh.Origin, now time.Time) (changed bool) {
-	times := map[clustermesh.ClusterName][]time.Duration{}
-	nodes := make(map[clustermesh.Origin][]sample, len(d.nodes))
-	for _, o := range alive {
-		if times[o.Cluster] == nil {
-			times[o.Cluster] = []time.Duration{}
-		}
-		if all := d.nodes[o]; len(all) > 0 {
-			// The last one stays, however old: a node that answers no more pings is where it was.
-			old := slices.IndexFunc(all, func(s sample) bool { return now.Sub(s.at) <= while })
-			if old < 0 {
-				old = len(all) - 1
-			}
-			nodes[o] = all[old:]
-			times[o.Cluster] = append(times[o.Cluster], shortest(nodes[o]))
+// Update looks at the clusters of the nodes that are heard, and reports whether a step changed. Where no node
+// is new, gone or was pinged since the last time, it does not look at the nodes.
+func (d *Distances) Update(alive clustermesh.ByOrigin[bool], now time.Time) (changed bool) {
+	for o := range alive.Since(d.alive) {
+		if p := d.pinged[o.Cluster]; p != nil {
+			p.news = true
 		}
 	}
-	d.nodes = nodes
-	for c, all := range times {
+	d.alive = alive
+	for c, p := range d.pinged {
+		if p.news || !p.until.IsZero() && now.After(p.until) {
+			p.measure(func(n clustermesh.NodeName) bool { return alive.Get(clustermesh.Origin{Cluster: c, Node: n}) }, now)
+		}
+		if len(p.nodes) == 0 {
+			delete(d.pinged, c)
+		}
+	}
+	for _, c := range alive.Clusters() {
+		if c == d.self {
+			continue
+		}
 		if d.clusters[c] == nil {
 			d.clusters[c] = &standing{first: now}
 		}
 		s := d.clusters[c]
 		s.heard = now
-		switch slices.Sort(all); {
-		case len(all) > 0:
-			changed = s.look(stepOf(all[len(all)/2]*4/5), stepOf(all[len(all)/2]), stepOf(all[len(all)/2]*5/4), now) || changed
+		switch p := d.pinged[c]; {
+		case p != nil:
+			changed = s.look(stepOf(p.median*4/5), stepOf(p.median), stepOf(p.median*5/4), now) || changed
 		case s.step == 0 && now.Sub(s.first) > unanswered:
 			s.step, changed = Unmeasured, true
 		}
@@ -105,6 +123,34 @@ func (d *Distances) Update(alive []clustermesh.Origin, now time.Time) (changed b
 		return gone
 	})
 	return changed
+}
+
+// measure forgets the nodes that are not alive, and what is too old, and computes the median again.
+func (p *pings) measure(alive func(clustermesh.NodeName) bool, now time.Time) {
+	p.news, p.until = false, time.Time{}
+	times := make([]time.Duration, 0, len(p.nodes))
+	for n, all := range p.nodes {
+		if !alive(n) {
+			delete(p.nodes, n)
+			continue
+		}
+		// The last one stays, however old: a node that answers no more pings is where it was.
+		fresh := slices.IndexFunc(all, func(s sample) bool { return now.Sub(s.at) <= while })
+		if fresh < 0 {
+			fresh = len(all) - 1
+		}
+		if all = all[fresh:]; len(all) > 1 {
+			if end := all[0].at.Add(while); p.until.IsZero() || end.Before(p.until) {
+				p.until = end
+			}
+		}
+		p.nodes[n] = all
+		times = append(times, shortest(all))
+	}
+	if len(times) > 0 {
+		slices.Sort(times)
+		p.median = times[len(times)/2]
+	}
 }
 
 // look compares the step with one that was measured, and with those at a quarter less and more. It
@@ -138,9 +184,11 @@ func shortest(all []sample) time.Duration {
 
 // RTTs returns the shortest round-trip time of each node in the last while.
 func (d *Distances) RTTs() map[clustermesh.Origin]time.Duration {
-	out := make(map[clustermesh.Origin]time.Duration, len(d.nodes))
-	for o, all := range d.nodes {
-		out[o] = shortest(all)
+	out := map[clustermesh.Origin]time.Duration{}
+	for c, p := range d.pinged {
+		for n, all := range p.nodes {
+			out[clustermesh.Origin{Cluster: c, Node: n}] = shortest(all)
+		}
 	}
 	return out
 }

@@ -24,7 +24,9 @@ func (c *Contacts) Dialled(o clustermesh.Origin, rec clustermesh.Record, at neti
 	if proven {
 		delete(n.bad, at)
 		moved := n.metAddr != at
-		n.metAddr = at
+		if n.metAddr = at; moved {
+			put(&c.proven, o, at.IsValid(), at)
+		}
 		n.stated = n.stated || slices.Contains(stated(rec), at)
 		return moved
 	}
@@ -71,19 +73,11 @@ func (c *Contacts) Place(o clustermesh.Origin, rec clustermesh.Record, now time.
 // it is. Where nothing is pinned, memberlist's word is all there is.
 func (c *Contacts) Trusted(o clustermesh.Origin, rec clustermesh.Record, at netip.Addr) bool {
 	is := func(a netip.AddrPort) bool { return a.Addr() == at }
-	return !c.pinned(o.Cluster) || is(c.node(o).metAddr) || slices.ContainsFunc(stated(rec), is)
+	return !c.pinned(o.Cluster) || is(c.look(o).metAddr) || slices.ContainsFunc(stated(rec), is)
 }
 
 // Proven returns where dials proved who the nodes are.
-func (c *Contacts) Proven() clustermesh.ByOrigin[netip.AddrPort] {
-	var out clustermesh.Draft[netip.AddrPort]
-	for o, n := range c.nodes {
-		if n.metAddr.IsValid() {
-			out.Set(o, n.metAddr)
-		}
-	}
-	return out.Share()
-}
+func (c *Contacts) Proven() clustermesh.ByOrigin[netip.AddrPort] { return c.proven.Share() }
 
 // stated returns where a daemon listens by its node's record.
 func stated(rec clustermesh.Record) (out []netip.AddrPort) {

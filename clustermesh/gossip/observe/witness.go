@@ -43,33 +43,32 @@ func (w *Witness) Restore(claims []clustermesh.Silence) {
 
 // Update makes and lifts claims; it reports whether any changed.
 func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed bool) {
-	hears := c.hears()
-	counts := counting(c.self, c.Alive(), known)
-	for o := range w.claims {
-		if _, held := known.Lookup(o); !held || !counts(o) {
-			delete(w.claims, o)
-			changed = true
+	c.Know(known)
+	alive := c.Alive()
+	counts := counting(c.self, alive, known)
+	for i := range c.slots {
+		s := &c.slots[i]
+		if s.is&isSilent == 0 || alive.Len() == 0 {
+			continue
 		}
-	}
-	for o, n := range c.nodes {
-		rec, held := known.Lookup(o)
-		claimed, isClaimed := w.claims[o]
-		epoch := rec.Stamp.Epoch
-		switch state := n.of(rec); {
-		case !held || o == c.self:
-		case isClaimed && (state == clustermesh.Alive || n.back(now)):
-			delete(w.claims, o)
-			changed = true
-		case isClaimed && epoch > claimed:
-			// There is a record of a later life; what we observed is about the earlier one.
-			delete(w.claims, o)
-			c.renew(o, now)
-			changed = true
-		case !isClaimed && state == clustermesh.Silent && hears && counts(o):
+		if _, isClaimed := w.claims[s.origin]; !isClaimed && counts(s.origin) {
 			if w.claims == nil {
 				w.claims = map[clustermesh.Origin]uint64{}
 			}
-			w.claims[o] = epoch
+			w.claims[s.origin] = s.written.epoch
+			changed = true
+		}
+	}
+	for o, claimed := range w.claims {
+		n := c.look(o)
+		switch {
+		case !n.written.known || !counts(o) || n.of() == clustermesh.Alive || n.back(now):
+			delete(w.claims, o)
+			changed = true
+		case n.written.epoch > claimed:
+			// There is a record of a later life; what we observed is about the earlier one.
+			delete(w.claims, o)
+			c.renew(n, now)
 			changed = true
 		}
 	}
@@ -82,28 +81,38 @@ const remoteWitnesses = 3
 
 // counting returns a function that reports whether a claim of self about a node counts. All nodes that
 // hear the same others choose the same witnesses: those whose hash with the node's name is lowest.
-func counting(self clustermesh.Origin, alive []clustermesh.Origin, known records) func(clustermesh.Origin) bool {
-	nodes := map[clustermesh.ClusterName]int{}
-	for o := range known.All() {
-		if o.Node != "" {
-			nodes[o.Cluster]++
-		}
-	}
+func counting(self clustermesh.Origin, alive clustermesh.ByOrigin[bool], known records) func(clustermesh.Origin) bool {
 	return func(silent clustermesh.Origin) bool {
 		switch {
 		case silent.Cluster == self.Cluster:
 			return true
-		case nodes[silent.Cluster] != 2:
+		case !isPair(known, silent.Cluster):
 			return false
 		}
 		own, lower := rank(silent, self), 0
-		for _, o := range alive {
+		for o := range alive.All() {
 			if o != self && o.Cluster != silent.Cluster && rank(silent, o) < own {
-				lower++
+				if lower++; lower == remoteWitnesses {
+					return false
+				}
 			}
 		}
-		return lower < remoteWitnesses
+		return true
 	}
+}
+
+// isPair reports whether a cluster has two nodes.
+func isPair(known records, cluster clustermesh.ClusterName) bool {
+	nodes := 0
+	for o := range known.Of(cluster) {
+		if o.Node != "" {
+			nodes++
+		}
+		if nodes > 2 {
+			return false
+		}
+	}
+	return nodes == 2
 }
 
 func rank(silent, witness clustermesh.Origin) uint64 {

@@ -31,10 +31,10 @@ func TestWhoClaims(t *testing.T) {
 		}
 		silent, claims := node(c.cluster, "n0"), 0
 		for _, self := range witnesses {
-			var alive []clustermesh.Origin
+			alive := clustermesh.ByOrigin[bool]{}
 			for _, o := range witnesses {
 				if o != self && o != silent {
-					alive = append(alive, o)
+					alive = alive.With(o, true)
 				}
 			}
 			if self != silent && counting(self, alive, known)(silent) {

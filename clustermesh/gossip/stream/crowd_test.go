@@ -68,7 +68,7 @@ func TestDoubtedStreams(t *testing.T) {
 				haunt(t, ghost, c.src(i), all["server"].addr, &open)
 				if i == 550 {
 					began := time.Now()
-					all["friend"].Follow([]clustermesh.Origin{named("server")})
+					all["friend"].Follow(map[clustermesh.Origin]bool{named("server"): true})
 					eventually(t, "the believed peer is there", func() bool { return slices.Contains(all["server"].from(), "friend") })
 					if took := time.Since(began); took > 2*time.Second {
 						t.Errorf("the believed peer took %s", took)

@@ -16,7 +16,7 @@ func TestRekey(t *testing.T) {
 	all := ends(t, "a", "b", "evicted", "stranger")
 	a, b, evicted := all["a"], all["b"], all["evicted"]
 	for _, e := range []*end{b, evicted} {
-		e.Follow([]clustermesh.Origin{a.self})
+		e.Follow(map[clustermesh.Origin]bool{a.self: true})
 	}
 	eventually(t, "the streams stand", func() bool { return slices.Equal(a.from(), []string{"b", "evicted"}) })
 	old, next := gossipkey.Key{7}, gossipkey.Key{9}

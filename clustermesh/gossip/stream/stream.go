@@ -117,22 +117,18 @@ func New(self member.Peer, keys gossipkey.Ring, mine Credentials, host Host, ser
 	return s, err
 }
 
-// Follow sets the neighbours to keep streams to: missing streams are opened, and others closed.
+// Follow opens streams to the neighbours that are to have one (true), and closes those to others (false).
 // Messages to a new neighbour can be sent at once; they wait for its stream.
-func (s *Streams) Follow(neighbours []clustermesh.Origin) {
+func (s *Streams) Follow(neighbours map[clustermesh.Origin]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wanted := make(map[clustermesh.Origin]bool, len(neighbours))
-	for _, o := range neighbours {
-		wanted[o] = true
-		if s.senders[o] == nil {
-			sender := newSender(o, &s.total)
+	for o, wanted := range neighbours {
+		switch sender := s.senders[o]; {
+		case wanted && sender == nil:
+			sender = newSender(o, &s.total)
 			s.senders[o] = sender
 			s.waiting = append(s.waiting, sender)
-		}
-	}
-	for o, sender := range s.senders {
-		if !wanted[o] {
+		case !wanted && sender != nil:
 			sender.close()
 			delete(s.senders, o)
 		}

@@ -184,9 +184,9 @@ func TestFollow(t *testing.T) {
 	all := ends(t, "a", "b", "c", "d", "stranger")
 	a, b, c, d := all["a"], all["b"], all["c"], all["d"]
 	a.Send(b.self, []byte("lost: there is no stream yet"))
-	a.Follow([]clustermesh.Origin{b.self, c.self})
+	a.Follow(map[clustermesh.Origin]bool{b.self: true, c.self: true})
 	a.Send(b.self, []byte("first")) // at once: it waits for the stream
-	d.Follow([]clustermesh.Origin{a.self})
+	d.Follow(map[clustermesh.Origin]bool{a.self: true})
 	eventually(t, "the streams stand", func() bool {
 		return slices.Equal(b.from(), []string{"a"}) && slices.Equal(c.from(), []string{"a"}) && slices.Equal(a.from(), []string{"d"})
 	})
@@ -195,7 +195,7 @@ func TestFollow(t *testing.T) {
 		t.Error("a message or a stream that nobody wanted")
 	}
 
-	a.Follow([]clustermesh.Origin{c.self, d.self})
+	a.Follow(map[clustermesh.Origin]bool{b.self: false, d.self: true})
 	eventually(t, "b is left, and d has one", func() bool { return len(b.from()) == 0 && slices.Equal(d.from(), []string{"a"}) })
 	a.Send(b.self, []byte("late"))
 	a.Send(c.self, []byte("still"))
@@ -216,7 +216,7 @@ func TestStreamIsRenewed(t *testing.T) {
 	addr := b.addr
 	a.addrs = func(clustermesh.Origin) netip.AddrPort { mu.Lock(); defer mu.Unlock(); return addr }
 	b.cut() // its streams end; it accepts no more
-	a.Follow([]clustermesh.Origin{b.self})
+	a.Follow(map[clustermesh.Origin]bool{b.self: true})
 	time.Sleep(300 * time.Millisecond)
 	again := ends(t, "b", "stranger")["b"] // a new life at another address
 	mu.Lock()
@@ -252,8 +252,8 @@ func TestRefused(t *testing.T) {
 	if p, err := a.Ask(t.Context(), b.addr); err == nil || p.Origin != b.self {
 		t.Errorf("a refuses b: %v, %v", p, err)
 	}
-	a.Follow([]clustermesh.Origin{b.self})
-	b.Follow([]clustermesh.Origin{a.self})
+	a.Follow(map[clustermesh.Origin]bool{b.self: true})
+	b.Follow(map[clustermesh.Origin]bool{a.self: true})
 	b.Send(a.self, []byte("hello"))
 	time.Sleep(300 * time.Millisecond)
 	if a.got("b hello") || len(a.from())+len(b.from()) > 0 {
@@ -270,7 +270,7 @@ func TestDoubted(t *testing.T) {
 	addr := b.addr
 	a.addrs = func(clustermesh.Origin) netip.AddrPort { mu.Lock(); defer mu.Unlock(); return addr }
 	a.doubts = b.self
-	a.Follow([]clustermesh.Origin{b.self})
+	a.Follow(map[clustermesh.Origin]bool{b.self: true})
 	eventually(t, "the stream stands", func() bool { return slices.Equal(b.from(), []string{"a"}) })
 	mu.Lock()
 	addr = again.addr
