@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -73,13 +74,23 @@ func (d *Daemon) Nodes() *api.NodeList {
 	return api.NewNodeList(d.viewpoint(m), v.nodes())
 }
 
+// maxMeshNodes bounds the nodes whose tunnels are listed all at once: in a full mesh, 500 nodes have up to
+// 250,000 tunnels.
+const maxMeshNodes = 500
+
 // Tunnels lists the tunnels of a node, or of all; nil before the first moment.
-func (d *Daemon) Tunnels(node string) *api.TunnelList {
+func (d *Daemon) Tunnels(of string) (*api.TunnelList, error) {
 	m := d.now()
 	if m == nil {
-		return nil
+		return nil, nil
 	}
-	return api.NewTunnelList(d.viewpoint(m), d.viewer(m).tunnels(node))
+	if n := len(m.result.Mesh.Ends); of == "" && n > maxMeshNodes {
+		return nil, &problem.Refusal{
+			Message: fmt.Sprintf("the clusterset has %d nodes, and the tunnels of all are listed for up to %d", n, maxMeshNodes),
+			Try:     "list those of one node: strait peer showconf node CLUSTER/NODE, or strait nodes for this one's",
+		}
+	}
+	return api.NewTunnelList(d.viewpoint(m), d.viewer(m).tunnels(of)), nil
 }
 
 // Members counts the nodes by state, for a scrape.

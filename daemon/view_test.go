@@ -395,3 +395,23 @@ func TestViewTunnels(t *testing.T) {
 		}
 	}
 }
+
+// TestTunnelsOfAllAreBounded: in a large clusterset the tunnels of one node are listed, and those of all are
+// refused.
+func TestTunnelsOfAllAreBounded(t *testing.T) {
+	records := clustermesh.ByOrigin[clustermesh.Record]{}.Draft()
+	for i := range maxMeshNodes + 1 {
+		o := clustermesh.Origin{Cluster: "a", Node: clustermesh.NodeName(fmt.Sprintf("n%d", i))}
+		records.Set(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: clustermesh.Content{Node: &clustermesh.Node{Name: o.Node}}})
+	}
+	m := &moment{state: clustermesh.State{Records: records.Share()}}
+	m.result, _ = plan.Plan(plan.Inputs{State: m.state, Self: plan.Self{Cluster: "a", Node: "n0"}, Config: plan.Config{Mesh: true}}, plan.Past{})
+	d := &Daemon{}
+	d.current.Store(m)
+	if _, err := d.Tunnels(""); err == nil {
+		t.Error("the tunnels of all are listed")
+	}
+	if one, err := d.Tunnels("a/n1"); err != nil || len(one.Items) != 1 {
+		t.Errorf("of one node: %+v, %v", one, err)
+	}
+}

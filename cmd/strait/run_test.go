@@ -92,14 +92,14 @@ func (s *source) Nodes() *api.NodeList {
 	return nil
 }
 
-func (s *source) Tunnels(node string) *api.TunnelList {
+func (s *source) Tunnels(of string) (*api.TunnelList, error) {
 	v := s.view.Load()
 	if v == nil {
-		return nil
+		return nil, nil
 	}
 	return api.NewTunnelList(v.Status.Viewpoint(), slices.DeleteFunc(slices.Clone(v.Tunnels), func(t api.NodeTunnels) bool {
-		return node != "" && node != t.Node
-	}))
+		return of != "" && of != t.Node
+	})), nil
 }
 
 // startServer runs a real server.Server on a new socket until the test ends.

@@ -75,7 +75,7 @@ func (c *Client) Nodes(ctx context.Context) (*api.NodeList, error) {
 // Tunnels asks for the tunnels between the nodes of the clusterset: of one node ("cluster/node"), or of all for "".
 func (c *Client) Tunnels(ctx context.Context, node string) (*api.TunnelList, error) {
 	var a api.TunnelList
-	if err := c.ask(ctx, "tunnels", url.Values{"node": {node}}, api.KindTunnels, &a, &a.Meta); err != nil {
+	if err := c.ask(ctx, "tunnels", url.Values{"of": {node}}, api.KindTunnels, &a, &a.Meta); err != nil {
 		return nil, err
 	}
 	return &a, nil

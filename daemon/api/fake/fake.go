@@ -75,14 +75,14 @@ func (s *Source) Nodes() *api.NodeList {
 }
 
 // Tunnels are those of the view; nil without a view.
-func (s *Source) Tunnels(node string) *api.TunnelList {
+func (s *Source) Tunnels(of string) (*api.TunnelList, error) {
 	v := s.view.Load()
 	if v == nil {
-		return nil
+		return nil, nil
 	}
 	return api.NewTunnelList(v.Status.Viewpoint(), slices.DeleteFunc(slices.Clone(v.Tunnels), func(t api.NodeTunnels) bool {
-		return node != "" && node != t.Node
-	}))
+		return of != "" && of != t.Node
+	})), nil
 }
 
 // PolicyList is nil, as while a daemon starts.

@@ -27,7 +27,11 @@ func (s *Server) answers() http.Handler {
 	})
 	mux.HandleFunc("GET /v1/nodes", whole(s.src.Nodes))
 	mux.HandleFunc("GET /v1/tunnels", func(w http.ResponseWriter, r *http.Request) {
-		whole(func() *api.TunnelList { return s.src.Tunnels(r.URL.Query().Get("node")) })(w, r)
+		if l, err := s.src.Tunnels(r.URL.Query().Get("of")); err != nil {
+			writeRefusal(w, err)
+		} else {
+			whole(func() *api.TunnelList { return l })(w, r)
+		}
 	})
 	mux.HandleFunc("GET /v1/members", whole(s.src.MemberList))
 	mux.HandleFunc("GET /v1/policies", whole(s.src.PolicyList))

@@ -36,8 +36,9 @@ type Source interface {
 	Status() *api.Status
 	Services() *api.ServiceList
 	Nodes() *api.NodeList
-	// Tunnels lists the tunnels of one node, "CLUSTER/NODE", or of all for "": as many as pairs of nodes.
-	Tunnels(node string) *api.TunnelList
+	// Tunnels lists the tunnels of one node, "CLUSTER/NODE", or of all for "". Those of all can be as
+	// many as pairs of nodes, and are refused if there are too many nodes for that.
+	Tunnels(of string) (*api.TunnelList, error)
 	MemberList() *api.MemberList
 	Peers() *api.PeerList
 	// PolicyList lists the cluster's policies; nil while the daemon starts.
