@@ -38,7 +38,7 @@ func dialAs(user, group uintptr, socket string) (err error) {
 // view comes back if another program removes it, and is gone when the server is.
 func TestView(t *testing.T) {
 	testutil.NeedRoot(t)
-	const group = 54321
+	const group = 4321
 	dir := shortDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestView(t *testing.T) {
 // TestViewIsNoCondition: where the view's socket cannot be made, the server works without it.
 func TestViewIsNoCondition(t *testing.T) {
 	dir := shortDir(t)
-	s := New(Config{Socket: socketIn(dir), View: filepath.Join(dir, "view", "strait.sock"), ViewGroup: 54321}, fake.NewSource(fake.Sample()))
+	s := New(Config{Socket: socketIn(dir), View: filepath.Join(dir, "view", "strait.sock"), ViewGroup: 4321}, fake.NewSource(fake.Sample()))
 	if err := os.WriteFile(filepath.Dir(s.cfg.View), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
