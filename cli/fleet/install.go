@@ -207,20 +207,12 @@ func applyChart(ctx context.Context, a *cli.App, c *cluster.Cluster, values char
 	docs = append(docs, c.ValuesObject(stored))
 	// The namespace first, then what the pods wait for.
 	changes, err := c.Apply(ctx, docs[:1], dryRun)
-	if err == nil && have == nil && !dryRun {
-		var made cluster.Change
-		made, err = c.WriteBundle(ctx, b, "")
-		changes = append(changes, made)
-	}
 	printChanges(a, changes)
 	if err != nil {
 		return err
 	}
 	if !dryRun {
-		// The new pods wait for the pins.
-		moved, err := c.MovePins(ctx)
-		printChanges(a, moved)
-		if err != nil {
+		if err := makeSecrets(ctx, a, c, b, have == nil, values); err != nil {
 			return err
 		}
 	}
@@ -231,6 +223,29 @@ func applyChart(ctx context.Context, a *cli.App, c *cluster.Cluster, values char
 	}
 	changes, err = c.Prune(ctx, docs, dryRun)
 	printChanges(a, changes)
+	return err
+}
+
+// makeSecrets makes what the pods wait for: the Secret of the clusterset if it is fresh, the pins where versions
+// before this one kept them elsewhere, and the token of strait-view.
+func makeSecrets(ctx context.Context, a *cli.App, c *cluster.Cluster, b bundle.Bundle, fresh bool, values chart.Values) error {
+	if fresh {
+		made, err := c.WriteBundle(ctx, b, "")
+		if err != nil {
+			return err
+		}
+		printChanges(a, []cluster.Change{made})
+	}
+	moved, err := c.MovePins(ctx)
+	printChanges(a, moved)
+	if err != nil {
+		return err
+	}
+	if view, _ := values["view"].(map[string]any); view["enabled"] == any(false) {
+		return nil
+	}
+	made, err := c.MakeViewToken(ctx)
+	printChanges(a, made)
 	return err
 }
 

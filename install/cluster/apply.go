@@ -109,6 +109,7 @@ var installed = []schema.GroupVersionResource{
 	resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
 	resource("apps", "v1", "deployments"),
 	resource("apps", "v1", "daemonsets"),
+	resource("", "v1", "services"),
 	resource("", "v1", "configmaps"),
 	resource("rbac.authorization.k8s.io", "v1", "rolebindings"),
 	resource("rbac.authorization.k8s.io", "v1", "roles"),

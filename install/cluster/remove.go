@@ -46,7 +46,7 @@ func (c *Cluster) StartCleanup(ctx context.Context, bound Bound, force bool) (st
 	for _, x := range []struct {
 		kind schema.GroupVersionResource
 		name string
-	}{{deployments, Leader}, {daemonSets, Daemon}, {daemonSets, Tunnel}} {
+	}{{deployments, View}, {deployments, Leader}, {daemonSets, Daemon}, {daemonSets, Tunnel}} {
 		err := c.objects.Resource(x.kind).Namespace(c.Namespace).Delete(ctx, x.name, metav1.DeleteOptions{PropagationPolicy: &foreground})
 		if ignoreNotFound(err) != nil {
 			return false, fmt.Errorf("context %s: delete %s %s: %w", c.Context, x.kind.Resource, x.name, err)
@@ -71,8 +71,8 @@ func (c *Cluster) StartCleanup(ctx context.Context, bound Bound, force bool) (st
 	return true, nil
 }
 
-// servingPods selects the pods of the daemon, of the tunnel and of strait-leader.
-const servingPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component in (daemon,tunnel,leader)"
+// servingPods selects the pods of the daemon, of the tunnel, of strait-leader and of strait-view.
+const servingPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component in (daemon,tunnel,leader,view)"
 
 // dropPods deletes the objects of pods that do not end by themselves, such as those on a node that
 // does not answer.
@@ -266,9 +266,9 @@ func (c *Cluster) RemoveInstalled(ctx context.Context) ([]Change, error) {
 }
 
 // removeNamed deletes the objects in strait's namespace that are known by name: what the leader wrote,
-// and the Secret of strait clusterset.
+// and the Secrets of strait clusterset and of strait-view.
 func (c *Cluster) removeNamed(ctx context.Context) error {
-	rows := append(slices.Clone(written.Rows), written.Row{Resource: secrets, Names: []string{SecretName}, End: written.Named})
+	rows := append(slices.Clone(written.Rows), written.Row{Resource: secrets, Names: []string{SecretName, View}, End: written.Named})
 	for _, row := range rows {
 		for _, name := range row.Names {
 			err := c.objects.Resource(row.Resource).Namespace(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{})

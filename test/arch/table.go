@@ -172,7 +172,7 @@ var Table = []Package{
 	// How strait is installed in clusters. These packages know only the daemon's API, and what to
 	// remove. The chart's tests compare what its admission policy bars with what the daemon bars, and
 	// its ClusterRoles with what the daemon reads and writes.
-	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object", "clustermesh/written"}},
+	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object", "clustermesh/written", "daemon/api"}},
 	{Path: "install/cluster", Imports: []string{"clustermesh/written", "install/bundle", "daemon/api", "daemon/api/client", "internal/ovn"}},
 	{Path: "install/bundle", Pure: true},
 	{Path: "install/standalone", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},

@@ -32,6 +32,9 @@ app.kubernetes.io/part-of: strait
 {{- if and (eq (include "strait.authority" .) "auto") .Values.ownWritesPolicy }}yes{{ end -}}
 {{- end }}
 
+{{- /* The user and group of the pods of strait-view, which may ask the daemon of their node. */ -}}
+{{- define "strait.viewGroup" -}}65532{{- end }}
+
 {{- /* The daemon's configuration, docs/configuration.md. */ -}}
 {{- define "strait.config" -}}
 {{- $v := .Values -}}
@@ -68,6 +71,7 @@ app.kubernetes.io/part-of: strait
 {{- if eq $mode "auto" }}{{ $_ := set $authority "believeFile" "/etc/strait/authority/believe" }}{{ end -}}
 {{- if include "strait.makesKeys" . }}{{ $_ := set $authority "make" (dict "secret" $v.authority.secret "pins" $v.authority.configMap "believe" "strait-believe") }}{{ end -}}
 {{- $_ := set $c "authority" $authority -}}
+{{- if $v.view.enabled }}{{ $_ := set $c "viewGroup" (include "strait.viewGroup" . | int) }}{{ end -}}
 {{- with $v.cluster }}{{ $_ := set $c "cluster" . }}{{ end -}}
 {{- with $v.clusterSetCIDRs }}{{ $_ := set $c "clustersetCIDRs" . }}{{ end -}}
 {{- with $v.dns.listen }}{{ $_ := set $c "dns" $v.dns }}{{ end -}}
