@@ -115,14 +115,14 @@ func (u user) uninstallAtEnd(cluster string) {
 func (u user) traces(cluster string) string {
 	u.Helper()
 	kinds := "namespaces,clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,validatingadmissionpolicybindings," +
-		"roles,rolebindings,daemonsets,deployments,configmaps,secrets,serviceaccounts,leases"
+		"roles,rolebindings,daemonsets,deployments,services,configmaps,secrets,serviceaccounts,leases"
 	return u.kubectl(cluster, "get", kinds, "-A", "-l", "app.kubernetes.io/part-of in (strait,strait-dns)", "-o", "name")
 }
 
 // versions tells an object that was written from one that was not.
 func (u user) versions(cluster string) string {
 	u.Helper()
-	return u.kubectl(cluster, "get", "clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,roles,daemonsets,deployments,configmaps,secrets,serviceaccounts", "-A",
+	return u.kubectl(cluster, "get", "clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,roles,daemonsets,deployments,services,configmaps,secrets,serviceaccounts", "-A",
 		"-l", "app.kubernetes.io/part-of=strait", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
 }
 
