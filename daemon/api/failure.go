@@ -9,9 +9,10 @@ const (
 	NoSocket FailureReason = "NoSocket"
 	// Refused: the file exists, but no process listens.
 	Refused FailureReason = "Refused"
-	// Denied: the caller is not allowed to open the socket.
+	// Denied: the caller is not allowed to open the socket, or has no token.
 	Denied FailureReason = "Denied"
-	// NoAnswer: a process listens, but did not answer in time or hung up.
+	// NoAnswer: a process listens, but did not answer in time or hung up; or the daemon that was to be asked
+	// for it did not.
 	NoAnswer FailureReason = "NoAnswer"
 	// NotStrait: the answer is not from strait, or from another version.
 	NotStrait FailureReason = "NotStrait"

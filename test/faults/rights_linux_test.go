@@ -2,12 +2,15 @@ package faults
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/datapath"
@@ -18,6 +21,16 @@ import (
 // chartPod is what the chart lets the daemon do.
 func chartPod(t *testing.T, destroySockets bool) (capabilities []string, hostPID bool) {
 	t.Helper()
+	pod := chartDaemon(t, destroySockets)
+	for _, c := range pod.Containers[0].SecurityContext.Capabilities.Add {
+		capabilities = append(capabilities, string(c))
+	}
+	return capabilities, pod.HostPID
+}
+
+// chartDaemon is the daemon's pod.
+func chartDaemon(t *testing.T, destroySockets bool) corev1.PodSpec {
+	t.Helper()
 	docs, err := chart.Render(chart.Options{Values: chart.Values{"bpf": map[string]any{"destroySockets": destroySockets}}})
 	must(t, err)
 	for _, d := range docs {
@@ -25,14 +38,10 @@ func chartPod(t *testing.T, destroySockets bool) (capabilities []string, hostPID
 		if yaml.Unmarshal(d, &set) != nil || set.Kind != "DaemonSet" || set.Name != "strait" {
 			continue
 		}
-		pod := set.Spec.Template.Spec
-		for _, c := range pod.Containers[0].SecurityContext.Capabilities.Add {
-			capabilities = append(capabilities, string(c))
-		}
-		return capabilities, pod.HostPID
+		return set.Spec.Template.Spec
 	}
 	t.Fatal("the chart has no DaemonSet strait")
-	return nil, false
+	return corev1.PodSpec{}
 }
 
 // confine makes straitd run with only these capabilities, and where it does not see the machine's
@@ -93,6 +102,28 @@ func TestLeastRightsTunnel(t *testing.T) {
 	m.config["bpf"].(tree)["destroySockets"] = false
 	life := m.start(t)
 	life.answers(t)
+	life.untroubled(t)
+}
+
+// TestLeastRightsView: what the chart lets the daemon do suffices to give a socket to the group of strait-view.
+func TestLeastRightsView(t *testing.T) {
+	m := newMachine(t)
+	capabilities, hostPID := chartPod(t, true)
+	m.confine(t, capabilities, hostPID)
+	group := chartDaemon(t, true).SecurityContext.SupplementalGroups[0]
+	m.wrap = slices.Insert(m.wrap, slices.Index(m.wrap, "--no-new-privs"), fmt.Sprintf("--groups=%d", group))
+	m.config["viewGroup"] = group
+	life := m.start(t)
+	testutil.Eventually(t, patience, func() error {
+		info, err := os.Stat(m.path("run/view/strait.sock"))
+		if err != nil {
+			return err
+		}
+		if owner := info.Sys().(*syscall.Stat_t); int64(owner.Gid) != group || info.Mode().Perm() != 0o660 {
+			t.Fatalf("the socket has mode %s and group %d, want %d", info.Mode(), owner.Gid, group)
+		}
+		return nil
+	})
 	life.untroubled(t)
 }
 

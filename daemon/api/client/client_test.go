@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -40,6 +41,8 @@ func TestClientFailures(t *testing.T) {
 		{serve("newer", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"apiVersion":"cli.strait.io/v9","kind":"Status"}`)
 		}), api.NotStrait, "cli.strait.io/v9"},
+		{serve("away", failing(http.StatusBadGateway)), api.NoAnswer, "Bad Gateway; do this"},
+		{serve("tokenless", failing(http.StatusUnauthorized)), api.Denied, "Unauthorized; do this"},
 		{serve("slow", func(http.ResponseWriter, *http.Request) { <-release }), api.NoAnswer, "in time"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -49,6 +52,14 @@ func TestClientFailures(t *testing.T) {
 		if !errors.As(err, &f) || f.Reason != c.reason || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v", c.socket, err)
 		}
+	}
+}
+
+// failing answers with an error.
+func failing(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(api.NewError(http.StatusText(status), "do this"))
 	}
 }
 

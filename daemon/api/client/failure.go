@@ -72,6 +72,8 @@ func answerFailure(name string, status int, body []byte) error {
 		f.Reason = api.Starting
 	case http.StatusBadGateway:
 		f.Reason = api.NoAnswer
+	case http.StatusUnauthorized:
+		f.Reason = api.Denied
 	case http.StatusNotFound:
 		f.Reason = api.NotFound
 	case http.StatusBadRequest:

@@ -118,7 +118,7 @@ func (c Config) refuses(r *http.Request) (status int, message, try string) {
 	given := r.Header.Values(api.ViewTokenHeader)
 	switch {
 	case err != nil || len(want) < minToken:
-		return http.StatusServiceUnavailable, "strait-view has no token yet", "make the Secret strait-view, as strait install does"
+		return http.StatusUnauthorized, "strait-view has no token yet", "make the Secret strait-view, as strait install does"
 	case len(given) != 1 || !same(given[0], want):
 		return http.StatusUnauthorized, "the header " + api.ViewTokenHeader + " does not have the token of strait-view", "send the token of the Secret strait-view"
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:

@@ -141,7 +141,7 @@ func TestTokenChanges(t *testing.T) {
 		status int
 	}{
 		{ptr(strings.Repeat("n", 40)), token, 401}, {ptr(strings.Repeat("n", 40)), strings.Repeat("n", 40), 200},
-		{ptr(""), "", 503}, {ptr("short"), "short", 503}, {nil, token, 503}, {ptr(token), token, 200},
+		{ptr(""), "", 401}, {ptr("short"), "short", 401}, {nil, token, 401}, {ptr(token), token, 200},
 	} {
 		if err := os.Remove(r.file); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
