@@ -32,6 +32,11 @@ type App struct {
 	Version string
 	// Socket is that of the daemon.
 	Socket string
+	// From is whom queries ask.
+	From From
+	// Reach opens the way to the daemons of a cluster. Its error is ErrNoContext if the kubeconfig has no
+	// context to use. Nil reaches no cluster.
+	Reach func(context.Context, Place) (*client.Client, error)
 	// Output is the format: table, json or yaml.
 	Output  string
 	NoColor bool
@@ -45,13 +50,6 @@ func (a *App) CheckOutput() error {
 		return nil
 	}
 	return UsageError("unknown --output %q; use table, json or yaml", a.Output)
-}
-
-// Ask sends one request to the daemon, with a deadline.
-func Ask[T any](ctx context.Context, a *App, question func(*client.Client, context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	return question(client.OnSocket(a.Socket), ctx)
 }
 
 // Begin prints an answer as data, and is done, if -o asks for that. Otherwise it prints the header

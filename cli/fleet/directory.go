@@ -103,7 +103,7 @@ func (d directory) WriteGossip(_ context.Context, g vault.Gossip) error {
 
 // Members is that of vault.Vault.
 func (d directory) Members(ctx context.Context) (map[string]api.MemberList, error) {
-	list, err := cli.Ask(ctx, d.app, (*client.Client).Members)
+	list, err := cli.AskHere(ctx, d.app, (*client.Client).Members)
 	if err != nil {
 		return nil, err
 	}

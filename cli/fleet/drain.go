@@ -90,7 +90,7 @@ func drain(ctx context.Context, a *cli.App, d drainable, id string, over time.Du
 // afterDrain asks a daemon of the cluster what a drain would do.
 func afterDrain(ctx context.Context, a *cli.App, d drainable, id string) (*api.WhatIf, error) {
 	if d.dir != "" {
-		return cli.Ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.WhatIf, error) {
+		return cli.AskHere(ctx, a, func(c *client.Client, ctx context.Context) (*api.WhatIf, error) {
 			return c.WhatIf(ctx, "drain "+id, "", "")
 		})
 	}

@@ -44,7 +44,7 @@ func (a *maps) findPins(ctx context.Context, flag string) pinned {
 	p := pinned{dir: cmp.Or(flag, a.Getenv("STRAIT_PINS"))}
 	ctx, cancel := context.WithTimeout(ctx, cli.CompletionTimeout)
 	defer cancel()
-	status, err := cli.Ask(ctx, a.App, (*client.Client).Status)
+	status, err := cli.AskHere(ctx, a.App, (*client.Client).Status)
 	if err == nil && p.dir == "" {
 		p.dir = status.Datapath.Pins
 	}
@@ -54,7 +54,7 @@ func (a *maps) findPins(ctx context.Context, flag string) pinned {
 	}
 	var list *api.ServiceList
 	if err == nil {
-		list, err = cli.Ask(ctx, a.App, (*client.Client).Services)
+		list, err = cli.AskHere(ctx, a.App, (*client.Client).Services)
 	}
 	if p.unknown = err; err != nil {
 		return p

@@ -43,8 +43,10 @@ func PeerCommand(a *cli.App, proxied func() bool) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	show.AddCommand(showconfNodeCommand(a))
-	cmd.AddCommand(show, peerAddCommand(a), peerListCommand(a, proxied), peerRemoveCommand(a))
+	conf, list := showconfNodeCommand(a), peerListCommand(a, proxied)
+	a.AskFlags(conf, list)
+	show.AddCommand(conf)
+	cmd.AddCommand(show, peerAddCommand(a), list, peerRemoveCommand(a))
 	return cmd
 }
 

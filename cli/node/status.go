@@ -30,10 +30,15 @@ const pollInterval = 250 * time.Millisecond
 const statusLong = `Show on one screen whether all is well on this node: the clusters it hears, what the kernel holds,
 and every problem, with what to do about it.
 
+With --context, which can be repeated, it shows all nodes of those clusters as one. What they see
+in the same way is one row; where they differ, each row names its nodes. With --node '*', it does
+so for this node's cluster, and with another --node it shows that node alone.
+
 All is well if straitd is ready, its hooks are attached and no problem is an error. Warnings are
 allowed. Scripts can use the exit code: strait --help lists them.`
 
 const statusExample = `  strait status
+  strait status --context c1 --context c2    # all nodes of two clusters, from anywhere
   strait status --wait=5m -o json    # for scripts: wait until all is well, then print JSON`
 
 func StatusCommand(a *cli.App) *cobra.Command {
@@ -57,7 +62,15 @@ func StatusCommand(a *cli.App) *cobra.Command {
 			if wait < 0 {
 				return cli.UsageError("--wait=%s: want a duration above 0", wait)
 			}
-			if wait > 0 {
+			every, err := a.AsksCluster(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case every && wait > 0:
+				return cli.UsageError("--wait waits for one node: name it with --node")
+			case every:
+				return showEvery(a, askEvery(cmd.Context(), a))
+			case wait > 0:
 				return waitStatus(cmd.Context(), a, wait)
 			}
 			status, err := cli.Ask(cmd.Context(), a, (*client.Client).Status)

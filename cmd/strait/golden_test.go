@@ -78,27 +78,33 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := world(append(c.args, "--socket", c.socket)...).run(t)
-			if strings.ContainsRune(got.stdout+got.stderr, '\x1b') {
-				t.Error("escape byte in output that is no terminal's")
-			}
-			for line := range strings.Lines(got.stdout) {
-				if strings.TrimRight(line, " \n") != strings.TrimSuffix(line, "\n") {
-					t.Errorf("blanks at the end of %q", line)
-				}
-			}
-			file := filepath.Join("testdata", c.name+".golden")
-			if *update {
-				if err := os.WriteFile(file, []byte(got.stdout), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatalf("%v; make it with -update", err)
-			}
-			if got.stdout != string(want) {
-				t.Errorf("%s differs (go test -update rewrites it); got:\n%s", file, got.stdout)
-			}
+			golden(t, c.name, got)
 		})
+	}
+}
+
+// golden compares what a run printed with a file, and checks that it is fit for programs that read it.
+func golden(t *testing.T, name string, got result) {
+	t.Helper()
+	if strings.ContainsRune(got.stdout+got.stderr, '\x1b') {
+		t.Error("escape byte in output that is no terminal's")
+	}
+	for line := range strings.Lines(got.stdout) {
+		if strings.TrimRight(line, " \n") != strings.TrimSuffix(line, "\n") {
+			t.Errorf("blanks at the end of %q", line)
+		}
+	}
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got.stdout), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; make it with -update", err)
+	}
+	if got.stdout != string(want) {
+		t.Errorf("%s differs (go test -update rewrites it); got:\n%s", file, got.stdout)
 	}
 }

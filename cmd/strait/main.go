@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"strait.io/strait/cli"
+	"strait.io/strait/cli/fleet"
 	"strait.io/strait/cli/kernel"
 	"strait.io/strait/cli/node"
 )
@@ -36,6 +37,7 @@ func main() {
 			Now:        time.Now,
 			IsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 			Version:    version,
+			Reach:      fleet.Reach,
 		},
 		kernel:  kernel.Real(),
 		proxied: node.Proxied,

@@ -73,8 +73,10 @@ func newRoot(e env) *cobra.Command {
 		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	nodes := node.NodesCommand(a)
 	nodes.AddCommand(fleet.RevokeCommand(a))
-	addGroup(root, groupNode, "Ask straitd on this node:", node.StatusCommand(a), node.ServicesCommand(a),
-		node.ExplainCommand(a), node.BackendsCommand(a), nodes, node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a), node.PeerCommand(a, e.proxied))
+	queries := []*cobra.Command{node.StatusCommand(a), node.ServicesCommand(a), node.ExplainCommand(a), node.BackendsCommand(a), nodes,
+		node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a)}
+	a.AskFlags(queries...)
+	addGroup(root, groupNode, "Ask straitd, on this node or by a kubeconfig:", append(queries, node.PeerCommand(a, e.proxied))...)
 	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", kernel.BPFCommand(a, e.kernel), kernel.OptOutCommand(a, e.kernel))
 	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", fleet.InstallCommand(a),
 		fleet.ClustersetCommand(a), fleet.ClusterCommand(a), fleet.DNSCommand(a), fleet.ReplicateCommand(a), fleet.UpgradeCommand(a), fleet.UninstallCommand(a))

@@ -30,11 +30,26 @@ type Transport interface {
 type Client struct {
 	name      string // of the daemon, in errors
 	transport Transport
+	node      string // of the daemon that answers; empty for the one that is asked
 }
 
 // Over makes a client of the daemon to which the transport leads. The name is that of the daemon in
 // errors: the path of its socket, or its node.
-func Over(t Transport, name string) *Client { return &Client{name, t} }
+func Over(t Transport, name string) *Client { return &Client{name: name, transport: t} }
+
+// At makes a client that has the daemon of another node of the cluster answer, NODE or CLUSTER/NODE, by the one that
+// this client asks; the same client for "".
+func (c *Client) At(node string) *Client {
+	at := *c
+	at.node = node
+	return &at
+}
+
+// Local reports whether the client asks by a socket of this machine.
+func (c *Client) Local() bool {
+	_, is := c.transport.(socket)
+	return is
+}
 
 // Status asks for the node's summary.
 func (c *Client) Status(ctx context.Context) (*api.Status, error) {
@@ -43,6 +58,15 @@ func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 		return nil, err
 	}
 	return &a.Status, nil
+}
+
+// EveryStatus asks for the summary of every node of the cluster.
+func (c *Client) EveryStatus(ctx context.Context) (*api.NodeAnswerList, error) {
+	var a api.NodeAnswerList
+	if err := c.At(api.EveryNode).get(ctx, "status", "", api.KindNodeAnswers, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
 }
 
 // Services asks for all imports and global services.
@@ -133,6 +157,7 @@ func (c *Client) get(ctx context.Context, path, service, kind string, into any, 
 
 // ask sends a query; values that are empty are left out.
 func (c *Client) ask(ctx context.Context, path string, query url.Values, kind string, into any, meta *api.Meta) error {
+	query.Set("node", c.node)
 	maps.DeleteFunc(query, func(_ string, v []string) bool { return v[0] == "" })
 	u := url.URL{Path: "/v1/" + path, RawQuery: query.Encode()}
 	body, err := c.transport.Get(ctx, u.String())
@@ -142,7 +167,7 @@ func (c *Client) ask(ctx context.Context, path string, query url.Values, kind st
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, maxAnswer))
 	if err != nil {
-		return noAnswer(ctx, c.name, err)
+		return NoAnswer(ctx, c.name, err)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return notStrait(c.name, err)

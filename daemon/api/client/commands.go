@@ -61,15 +61,16 @@ func flag(name string, q url.Values) []string {
 func (c commands) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	u, err := url.Parse(path)
 	if err != nil {
-		return nil, noAnswer(ctx, c.name, err)
+		return nil, NoAnswer(ctx, c.name, err)
 	}
+	q := u.Query()
 	command, known := answering[u.Path]
-	if !known {
-		return nil, noAnswer(ctx, c.name, fmt.Errorf("no command of strait answers %s", u.Path))
+	if !known || q.Get("node") == api.EveryNode {
+		return nil, NoAnswer(ctx, c.name, fmt.Errorf("no command of strait answers %s", path))
 	}
-	out, err := c.run(ctx, append(command(u.Query()), "-o", "json")...)
+	out, err := c.run(ctx, append(append(command(q), flag("node", q)...), "-o", "json")...)
 	if err != nil {
-		return nil, noAnswer(ctx, c.name, err)
+		return nil, NoAnswer(ctx, c.name, err)
 	}
 	if out.Code != 0 && len(out.Stdout) == 0 {
 		return nil, commandFailure(out)

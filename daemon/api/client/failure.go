@@ -13,8 +13,8 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// noAnswer explains an error of the way to a daemon.
-func noAnswer(ctx context.Context, name string, err error) *api.Failure {
+// NoAnswer explains an error of the way to a daemon.
+func NoAnswer(ctx context.Context, name string, err error) *api.Failure {
 	f := &api.Failure{Reason: api.NoAnswer, Cause: err,
 		Message: fmt.Sprintf("straitd at %s did not answer: %v", name, rootCause(err)),
 		Try:     "see its log for what keeps it busy"}
@@ -26,7 +26,7 @@ func noAnswer(ctx context.Context, name string, err error) *api.Failure {
 
 // dialFailure explains an error of the connection to a socket.
 func dialFailure(ctx context.Context, socket string, err error) *api.Failure {
-	f := noAnswer(ctx, socket, err)
+	f := NoAnswer(ctx, socket, err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Reason = api.NoSocket
@@ -60,8 +60,8 @@ func rootCause(err error) error {
 	}
 }
 
-// answerFailure explains an answer that is not 200.
-func answerFailure(name string, status int, body []byte) error {
+// Refused explains an answer of HTTP that is not 200.
+func Refused(name string, status int, body []byte) error {
 	var a api.ErrorAnswer
 	if err := json.Unmarshal(body, &a); err != nil || a.Kind != api.KindError {
 		return notStrait(name, fmt.Errorf("HTTP status %d without an error in JSON", status))

@@ -25,7 +25,7 @@ func OnSocket(path string) *Client {
 func (s socket) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://strait"+path, nil)
 	if err != nil {
-		return nil, noAnswer(ctx, s.path, err)
+		return nil, NoAnswer(ctx, s.path, err)
 	}
 	response, err := s.http.Do(request)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s socket) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return nil, noAnswer(ctx, s.path, err)
+		return nil, NoAnswer(ctx, s.path, err)
 	}
-	return nil, answerFailure(s.path, response.StatusCode, body)
+	return nil, Refused(s.path, response.StatusCode, body)
 }

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+)
+
+// From chooses whom queries ask. Without contexts that is the daemon on this node or, where none has ever run,
+// the cluster of the kubeconfig's current context.
+type From struct {
+	// Contexts are those of a kubeconfig.
+	Contexts []string
+	// Kubeconfig is a file; empty is the one that kubectl would use.
+	Kubeconfig string
+	// Namespace is that in which strait is installed.
+	Namespace string
+	// Node is the node of the cluster whose daemon answers; empty is the one that is asked.
+	Node string
+
+	opened *client.Client
+}
+
+// Place is a cluster whose daemons are asked: a context of a kubeconfig; without a name, the current one.
+type Place struct{ Kubeconfig, Context, Namespace string }
+
+// farTimeout bounds a query by an API server, which may have to start a command in a pod.
+const farTimeout = 20 * time.Second
+
+// AskFlags gives the flags that choose whom to ask to commands.
+func (a *App) AskFlags(commands ...*cobra.Command) {
+	for _, c := range commands {
+		f := c.Flags()
+		f.StringArrayVar(&a.From.Contexts, "context", nil, "ask the cluster of this kubeconfig context, by its `name`")
+		f.StringVar(&a.From.Kubeconfig, "kubeconfig", "", "`file` with contexts (default: the one that kubectl uses)")
+		f.StringVar(&a.From.Namespace, "strait-namespace", "strait-system", "`name` of strait's namespace")
+		f.StringVar(&a.From.Node, "node", "", "have the daemon of this node of the cluster answer, by its `name`")
+	}
+}
+
+// AsksCluster reports whether the flags choose all nodes of one or more clusters, and not one daemon.
+func (a *App) AsksCluster(ctx context.Context) (bool, error) {
+	switch {
+	case a.From.Node == api.EveryNode || len(a.From.Contexts) > 1:
+		return true, nil
+	case a.From.Node != "":
+		return false, nil
+	}
+	c, err := a.way(ctx)
+	return err == nil && !c.Local(), err
+}
+
+// way returns the client of the daemon that the flags choose, and opens it first.
+func (a *App) way(ctx context.Context) (c *client.Client, err error) {
+	if a.From.opened == nil {
+		ctx, cancel := context.WithTimeout(ctx, farTimeout)
+		defer cancel()
+		a.From.opened, err = a.open(ctx)
+	}
+	return a.From.opened, err
+}
+
+// Ask sends one query, with a deadline, to the daemon that the flags choose.
+func Ask[T any](ctx context.Context, a *App, question func(*client.Client, context.Context) (T, error)) (none T, err error) {
+	way, err := a.way(ctx)
+	if err != nil {
+		return none, err
+	}
+	limit := farTimeout
+	if way.Local() {
+		limit = answerTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return question(way.At(a.From.Node), ctx)
+}
+
+// AskHere sends one query to the daemon on this node, with a deadline.
+func AskHere[T any](ctx context.Context, a *App, question func(*client.Client, context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return question(client.OnSocket(a.Socket), ctx)
+}
+
+// open opens the way to the daemon that the flags choose.
+func (a *App) open(ctx context.Context) (*client.Client, error) {
+	here, place := client.OnSocket(a.Socket), Place{Kubeconfig: a.From.Kubeconfig, Namespace: a.From.Namespace}
+	switch len(a.From.Contexts) {
+	case 0:
+		if a.Reach == nil || a.Socket != api.DefaultSocket || exists(a.Socket) {
+			return here, nil
+		}
+	case 1:
+		place.Context = a.From.Contexts[0]
+	default:
+		return nil, UsageError("this command asks one cluster: name one --context; strait status takes several")
+	}
+	c, err := a.Reach(ctx, place)
+	if errors.Is(err, ErrNoContext) && place.Context == "" {
+		return here, nil // its error says that there is no socket
+	}
+	return c, err
+}
+
+// ErrNoContext means that a kubeconfig has no current context, or that there is no kubeconfig.
+var ErrNoContext = errors.New("no current context")
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"strait.io/strait/cli"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/internal/problem"
+)
+
+// farCluster is a cluster that a context leads to. It is a client.Transport.
+type farCluster struct {
+	name string
+	// nodes are its nodes, sorted; those without a status do not answer.
+	nodes []farMachine
+	asked *[]string
+}
+
+type farMachine struct {
+	name   string
+	status *api.Status
+}
+
+// Get implements client.Transport.
+func (f farCluster) Get(_ context.Context, path string) (io.ReadCloser, error) {
+	*f.asked = append(*f.asked, f.name+" "+path)
+	u, err := url.Parse(path)
+	if err != nil {
+		return nil, err
+	}
+	if u.Query().Get("node") != api.EveryNode {
+		return body(api.NewStatusAnswer(*f.nodes[0].status)), nil
+	}
+	var items []api.NodeAnswer
+	for _, n := range f.nodes {
+		item := api.NodeAnswer{Node: n.name, Status: 200, Contact: api.Alive}
+		if n.status == nil {
+			e := api.NewError("node "+n.name+": straitd does not answer in time", "ask again")
+			item.Error = &e
+		} else {
+			item.Answer, _ = json.Marshal(api.NewStatusAnswer(*n.status))
+		}
+		items = append(items, item)
+	}
+	return body(api.NewNodeAnswerList(api.Viewpoint{Cluster: f.name, Node: f.nodes[0].name}, items)), nil
+}
+
+func body(v any) io.ReadCloser {
+	text, _ := json.Marshal(v)
+	return io.NopCloser(bytes.NewReader(text))
+}
+
+// farNode is a node of cluster c1 or c2 that is well.
+func farNode(cluster, node string, change func(*api.Status)) farMachine {
+	s := &api.Status{Cluster: cluster, Node: node, Version: "v1", Ready: true, Datapath: api.Datapath{Attached: true, Mesh: "kernel"}}
+	for _, name := range []string{"c1", "c2"} {
+		c := api.Cluster{Name: name, State: api.Joined, Nodes: 2, Alive: 2, Exports: 3, Endpoints: 9}
+		if name == cluster {
+			c.State = api.Here
+		}
+		s.Clusters = append(s.Clusters, c)
+	}
+	if change != nil {
+		change(s)
+	}
+	return farMachine{node, s}
+}
+
+// reaching is a world in which the contexts lead to clusters of their names.
+func reaching(clusters []farCluster, args ...string) (e env, asked *[]string) {
+	e, asked = world(args...), &[]string{}
+	e.Reach = func(_ context.Context, p cli.Place) (*client.Client, error) {
+		i := slices.IndexFunc(clusters, func(f farCluster) bool { return f.name == p.Context })
+		if i < 0 {
+			return nil, cli.ErrNoContext
+		}
+		f := clusters[i]
+		f.asked = asked
+		return client.Over(f, "context "+p.Context), nil
+	}
+	return e, asked
+}
+
+func clusterset(change func(*api.Status), dead bool) []farCluster {
+	last := farNode("c2", "n2", nil)
+	if dead {
+		last.status = nil
+	}
+	return []farCluster{
+		{name: "c1", nodes: []farMachine{farNode("c1", "n1", func(s *api.Status) { s.Leader = true }), farNode("c1", "n2", change)}},
+		{name: "c2", nodes: []farMachine{farNode("c2", "n1", nil), last}},
+	}
+}
+
+// TestStatusOfClusters: all nodes of two clusters are one screen. What nodes see differently has a row of its own
+// with their names.
+func TestStatusOfClusters(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*api.Status)
+		dead   bool
+		code   int
+	}{
+		"well": {},
+		"differing": {change: func(s *api.Status) {
+			s.Clusters[1].State, s.Clusters[1].Alive = api.Held, 0
+			s.Problems = []problem.Problem{{Code: "STR5102", Object: "cluster c2", Message: "is not heard"}}
+		}, code: cli.ExitProblem},
+		"unanswered": {dead: true, code: cli.ExitUnknown},
+	} {
+		e, _ := reaching(clusterset(c.change, c.dead), "status", "--context", "c1", "--context", "c2")
+		r := e.run(t)
+		if r.code != c.code || r.stderr != "" {
+			t.Errorf("%s: exit code %d, want %d; stderr %q", name, r.code, c.code, r.stderr)
+		}
+		golden(t, "status-contexts-"+name, r)
+	}
+}
+
+// TestStatusOfClustersAsData: the data has each node's own status.
+func TestStatusOfClustersAsData(t *testing.T) {
+	e, _ := reaching(clusterset(nil, true), "status", "--context", "c1", "--context", "c2", "-o", "json")
+	r := e.run(t)
+	var list struct {
+		Kind  string
+		Items []struct {
+			Context, Cluster, Node, Error string
+			Status                        *api.Status
+		}
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil || list.Kind != "StatusList" || len(list.Items) != 4 {
+		t.Fatalf("%v: %s", err, r.stdout)
+	}
+	for _, i := range list.Items {
+		if i.Context != i.Cluster || (i.Status == nil) != (i.Error != "") || i.Status != nil && i.Status.Node != i.Node {
+			t.Errorf("%+v", i)
+		}
+	}
+}
+
+// TestContext: a query asks the cluster of the context, and there the node that is named. Without a context and a socket,
+// it asks the current context.
+func TestContext(t *testing.T) {
+	clusters := clusterset(nil, false)
+	for _, c := range []struct {
+		args  string
+		asked string
+	}{
+		{"nodes --context c2", "c2 /v1/nodes"},
+		{"explain shop/cart --context c1 --node n2", "c1 /v1/explain?node=n2&service=shop%2Fcart"},
+		{"status --context c1", "c1 /v1/status?node=%2A"},
+		{"status --context c1 --node n2", "c1 /v1/status?node=n2"},
+	} {
+		e, asked := reaching(clusters, strings.Fields(c.args)...)
+		e.run(t)
+		if !slices.Contains(*asked, c.asked) {
+			t.Errorf("strait %s asks %q, want %q", c.args, *asked, c.asked)
+		}
+	}
+	current := clusters[0]
+	current.name = ""
+	e, asked := reaching([]farCluster{current}, "nodes")
+	e.run(t)
+	if !slices.Contains(*asked, " /v1/nodes") {
+		t.Errorf("without a socket, strait nodes asks %q", *asked)
+	}
+	e, _ = reaching(nil, "nodes")
+	if r := e.run(t); r.code != cli.ExitUnknown || !strings.Contains(r.stderr, "there is no socket") {
+		t.Errorf("without socket and context: exit code %d, %s", r.code, r.stderr)
+	}
+	e, _ = reaching(clusters, "nodes", "--context", "c1", "--context", "c2")
+	if r := e.run(t); r.code != cli.ExitUsage {
+		t.Errorf("nodes of two contexts: exit code %d, %s", r.code, r.stderr)
+	}
+}
