@@ -33,6 +33,7 @@ func TestOps(t *testing.T) {
 		{"EveryCNI", testEveryCNI},
 		{"OptOut", testOptOut},
 		{"Rights", testRights},
+		{"Look", testLook},
 		{"Words", testWords},
 		{"Memory", testMemory},
 		{"OwnDNS", testOwnDNS},
