@@ -37,19 +37,10 @@ type App struct {
 	// Reach opens the way to the daemons of a cluster. Its error is ErrNoContext if the kubeconfig has no
 	// context to use. Nil reaches no cluster.
 	Reach func(context.Context, Place) (*client.Client, error)
-	// Output is the format: table, json or yaml.
+	// Output is the format: see CheckOutput.
 	Output  string
 	NoColor bool
 	ASCII   bool
-}
-
-// CheckOutput checks the flag --output.
-func (a *App) CheckOutput() error {
-	switch a.Output {
-	case "table", "json", "yaml":
-		return nil
-	}
-	return UsageError("unknown --output %q; use table, json or yaml", a.Output)
 }
 
 // Begin prints an answer as data, and is done, if -o asks for that. Otherwise it prints the header

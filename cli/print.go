@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/daemon/api"
 )
@@ -25,27 +22,6 @@ type Printer struct {
 func (a *App) Printer() Printer {
 	color := a.IsTerminal && !a.NoColor && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"
 	return Printer{a.Stdout, color, a.ASCII}
-}
-
-// Data prints an answer as JSON or YAML if --output asks for it, and reports whether it does.
-func (a *App) Data(answer any) (done bool, err error) {
-	var text []byte
-	switch a.Output {
-	case "json":
-		text, err = json.MarshalIndent(answer, "", "  ")
-		text = append(text, '\n')
-	case "yaml":
-		text, err = yaml.Marshal(answer)
-	default:
-		return false, nil
-	}
-	if err != nil {
-		return true, fmt.Errorf("encode the answer as %s: %w", a.Output, err)
-	}
-	if _, err = a.Stdout.Write(text); err != nil {
-		return true, fmt.Errorf("write the answer: %w", err)
-	}
-	return true, nil
 }
 
 // Line prints one line, and colours a leading glyph if colour is on.

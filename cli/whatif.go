@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/table"
 )
 
 // maxMoved is how many services are shown, unless one was asked for.
@@ -15,15 +16,12 @@ func (a *App) ShowWhatIf(p Printer, w *api.WhatIf, whole bool) {
 	if n := len(w.Alone); n > 0 {
 		p.Line("%s no other endpoint serves %s, so what is drained stays in use: %s", api.Warn, api.Count(n, "service"), Some(w.Alone, 5))
 	}
-	var rows [][]string
-	for _, m := range w.Moved[:min(len(w.Moved), maxMoved)] {
-		rows = append(rows, []string{m.Service, m.Addr.String(), m.Before, m.After, overloaded(m)})
-	}
-	if len(rows) > 0 {
+	shown := w.Moved[:min(len(w.Moved), maxMoved)]
+	if len(shown) > 0 {
 		p.Line("")
-		p.Table([]string{"SERVICE", "FRONTEND", "NOW", "THEN", "OVERLOADED"}, rows)
+		Show(a, p, table.Moved, shown)
 	}
-	if n := len(w.Moved) - len(rows); n > 0 {
+	if n := len(w.Moved) - len(shown); n > 0 {
 		p.Line("and %d more; -o json lists all", n)
 	}
 	if !whole {
@@ -32,30 +30,8 @@ func (a *App) ShowWhatIf(p Printer, w *api.WhatIf, whole bool) {
 	for _, m := range w.Moved {
 		p.Line("")
 		p.Line("%s", m.Addr)
-		var rows [][]string
-		for _, e := range m.Endpoints {
-			reason := e.Reason
-			if e.Overloaded {
-				reason = api.Warn + " more than it can bear; " + reason
-			}
-			rows = append(rows, []string{e.Addr.String(), strings.Trim(e.Cluster+"/"+e.Node, "/"), api.Percent(e.Before), api.Percent(e.After), reason})
-		}
-		p.Table([]string{"ENDPOINT", "WHERE", "NOW", "THEN", "REASON"}, rows)
+		Show(a, p, table.MovedEndpoints, m.Endpoints)
 	}
-}
-
-// overloaded describes how many endpoints would get more than they can bear.
-func overloaded(m api.Moved) string {
-	n := 0
-	for _, e := range m.Endpoints {
-		if e.Overloaded {
-			n++
-		}
-	}
-	if n == 0 {
-		return api.None
-	}
-	return fmt.Sprintf("%s %s", api.Warn, api.Count(n, "endpoint"))
 }
 
 // Some lists the first names.

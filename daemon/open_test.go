@@ -9,6 +9,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/datapath/sockdestroy"
 )
 
@@ -41,7 +42,7 @@ func TestCountOpen(t *testing.T) {
 	if err := v.countOpen(cs, read); err != nil || cs[0].Open != nil || cs[1].Open == nil || *cs[1].Open != 3 {
 		t.Fatalf("b is drained: %+v, %v; want 3 open sockets", cs, err)
 	}
-	if row := cs[1].TableRow(time.Time{}); !strings.HasSuffix(row[1], "drained 100 %, 3 open") {
+	if row := table.Clusters.Rows(cs[1:2], time.Time{}, table.Form{})[0]; !strings.HasSuffix(row[1], "drained 100 %, 3 open") {
 		t.Errorf("the row has %q", row[1])
 	}
 	none := func() ([]sockdestroy.Record, error) { return nil, errors.New("no maps") }

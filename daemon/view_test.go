@@ -15,6 +15,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/datapath"
@@ -86,7 +87,7 @@ func TestEndpointsByFamily(t *testing.T) {
 	six.Addr = netip.MustParseAddr("fd00:2::10")
 	r.Content.Endpoints = append(slices.Clip(r.Content.Endpoints), six)
 	v.state.Records = v.state.Records.With(n1, r)
-	if got := v.clusters()[1]; got.Endpoints != 2 || got.EndpointsIPv6 != 1 || got.TableRow(time.Time{})[5] != "1 IPv4 · 1 IPv6" {
+	if got := v.clusters()[1]; got.Endpoints != 2 || got.EndpointsIPv6 != 1 || table.Clusters.Rows([]api.Cluster{got}, time.Time{}, table.Form{})[0][5] != "1 IPv4 · 1 IPv6" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/l4"
 )
@@ -76,12 +77,12 @@ type BPFAnswer[T BPFItem] struct {
 	Items       []T    `json:"items"`
 }
 
-func bpfList[T BPFItem](a *maps, pins *string, table bpfTable[T]) *cobra.Command {
+func bpfList[T BPFItem](a *maps, pins *string, list bpfTable[T]) *cobra.Command {
 	return &cobra.Command{
-		Use:               table.name + " [FILTER]",
-		Short:             table.short,
-		Long:              table.short + ".\n\n" + table.long + "\n\nFILTER is a service or the address of a frontend: see strait bpf --help.",
-		Example:           "  strait bpf " + table.name + "\n  strait bpf " + table.name + " default/serve    # of one service",
+		Use:               list.name + " [FILTER]",
+		Short:             list.short,
+		Long:              list.short + ".\n\n" + list.long + "\n\nFILTER is a service or the address of a frontend: see strait bpf --help.",
+		Example:           "  strait bpf " + list.name + "\n  strait bpf " + list.name + " default/serve    # of one service",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.CompleteService,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,17 +94,17 @@ func bpfList[T BPFItem](a *maps, pins *string, table bpfTable[T]) *cobra.Command
 			if filter, err = filter.resolve(from); err != nil {
 				return err
 			}
-			items, err := table.items(a, from, filter)
+			items, err := list.items(a, from, filter)
 			if err != nil {
 				return err
 			}
-			answer := BPFAnswer[T]{api.Meta{APIVersion: api.APIVersion, Kind: table.kind}, from.dir, from.whyUnknown(), items}
+			answer := BPFAnswer[T]{api.Meta{APIVersion: api.APIVersion, Kind: list.kind}, from.dir, from.whyUnknown(), items}
 			if done, err := a.Data(answer); done {
 				return err
 			}
 			p := a.Printer()
-			p.Line("maps pinned at %s, read just now · %s", from.dir, api.Count(len(items), table.noun))
-			p.Table(cli.WithoutEmpty(api.Table(items, a.Now())))
+			p.Line("maps pinned at %s, read just now · %s", from.dir, api.Count(len(items), list.noun))
+			p.Table(cli.WithoutEmpty(table.Of(items, a.Now())))
 			if from.unknown != nil {
 				a.Hint("frontends have no names here: %s", from.whyUnknown())
 			}
@@ -114,13 +115,13 @@ func bpfList[T BPFItem](a *maps, pins *string, table bpfTable[T]) *cobra.Command
 
 // items reads the list and keeps what the filter selects. An empty list is a valid answer, unless
 // no frontend matches the filter.
-func (table bpfTable[T]) items(a *maps, from pinned, filter mapFilter) ([]T, error) {
+func (list bpfTable[T]) items(a *maps, from pinned, filter mapFilter) ([]T, error) {
 	pinned, err := a.kernel.Open(from.dir)
 	if err != nil {
 		return nil, pinsError(from.dir, err)
 	}
 	defer pinned.Close()
-	all, err := table.read(from, pinned)
+	all, err := list.read(from, pinned)
 	if err != nil {
 		return nil, pinsError(from.dir, err)
 	}

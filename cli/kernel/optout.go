@@ -15,6 +15,7 @@ import (
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/datapath/socklb/inspect"
 )
 
@@ -112,7 +113,7 @@ func (a *maps) optOutListCommand(pins *string) *cobra.Command {
 			}
 			p := a.Printer()
 			p.Line("opt-outs pinned at %s, read just now · %s", dir, api.Count(len(list.Items), "cgroup"))
-			p.Table(api.Table(list.Items, a.Now()))
+			p.Table(table.Of(list.Items, a.Now()))
 			return nil
 		},
 	}

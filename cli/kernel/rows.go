@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/internal/l4"
 )
 
@@ -30,7 +31,7 @@ func (p pinned) name(a l4.Addr) Named { return Named{p.names[a], a} }
 
 // BPFItem is a row of one of the lists below.
 type BPFItem interface {
-	api.Row
+	table.Row
 	at() l4.Addr
 }
 

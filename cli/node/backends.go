@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/internal/l4"
 )
 
@@ -16,34 +18,38 @@ Below the table is a line for each frontend that refuses connections, or for whi
 differs. Endpoints that get no connections are not listed: see strait explain.`
 
 func BackendsCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:               "backends [NAMESPACE/NAME]",
+	return cli.List[api.Backend, *api.BackendList]{
+		Table: table.Backends, Noun: "service with a backend", Namespaced: true,
+		Of: func(b api.Backend) string { return b.Service },
+		Known: func(l *api.BackendList) (names []string) {
+			for _, r := range l.Refusing {
+				names = append(names, r.Service)
+			}
+			return names
+		},
+		Ask:   askBackends,
+		Items: func(l *api.BackendList) *[]api.Backend { return &l.Items },
+		From:  func(l *api.BackendList) api.Viewpoint { return l.SeenFrom },
+		After: doubts,
+	}.Fill(a, &cobra.Command{
+		Use:               "backends [[NAMESPACE/]NAME...]",
 		Aliases:           []string{"backend"},
 		Short:             "List the endpoints that new connections from this node can go to",
 		Long:              backendsLong,
-		Example:           "  strait backends\n  strait backends default/serve -o yaml",
-		Args:              cobra.MaximumNArgs(1),
+		Example:           "  strait backends\n  strait backends default/serve -o yaml\n  strait backends -n shop --watch",
 		ValidArgsFunction: a.CompleteService,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			service, err := cli.OptionalService(args)
-			if err != nil {
-				return err
-			}
-			list, err := cli.Ask(cmd.Context(), a, func(c *client.Client, ctx context.Context) (*api.BackendList, error) {
-				return c.Backends(ctx, service)
-			})
-			if err != nil {
-				return err
-			}
-			p, done, err := a.Begin(list, list.SeenFrom)
-			if done {
-				return err
-			}
-			p.Table(api.Table(list.Items, a.Now()))
-			doubts(p, list)
-			return nil
-		},
+	})
+}
+
+// askBackends leaves the services out that are not named. The daemon knows a service that has no frontend, so a
+// single one is asked for by its name.
+func askBackends(c *client.Client, ctx context.Context, names cli.Names) (*api.BackendList, error) {
+	list, err := c.Backends(ctx, names.Only())
+	if err != nil {
+		return nil, err
 	}
+	list.Refusing = slices.DeleteFunc(list.Refusing, func(r api.Refusing) bool { return !names.Keep(r.Service) })
+	return list, nil
 }
 
 // doubts prints a line for each frontend that does not work as the table suggests.

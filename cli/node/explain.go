@@ -14,6 +14,7 @@ import (
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/internal/problem"
 )
 
@@ -154,8 +155,7 @@ func explain(a *cli.App, p cli.Printer, s api.Service, computed bool) {
 		p.Line("shared by policy %s", strings.Join(s.Policies, ", "))
 	}
 	if len(s.Frontends) == 0 {
-		row := s.TableRow(a.Now())
-		p.Line("no frontend: %s", row[len(row)-1])
+		p.Line("no frontend: %s", table.Why(s))
 	}
 	for _, f := range s.Frontends {
 		p.Line("")
@@ -164,7 +164,7 @@ func explain(a *cli.App, p cli.Printer, s api.Service, computed bool) {
 			p.Line("no endpoint: no exporting cluster has a pod behind this port")
 			continue
 		}
-		p.Table(explainHeader, explainRows(f))
+		cli.Show(a, p, table.Explained, table.Candidates(f))
 	}
 }
 
@@ -191,32 +191,4 @@ func frontendLine(f api.Frontend, computed bool) string {
 		destination = api.Bad + " no backend, connections are refused"
 	}
 	return fmt.Sprintf("%s · %s · %s", name, destination, kernel)
-}
-
-var explainHeader = []string{"TIER", "READY", "SHARE", "ENDPOINT", "WHERE", "RTT", "POD", "REASON"}
-
-// explainRows groups the endpoints by tier. Only a tier's first endpoint has its name and count.
-func explainRows(f api.Frontend) (rows [][]string) {
-	for _, t := range f.Tiers() {
-		tier, ready := t.Name, fmt.Sprintf("%d/%d", t.Ready, t.Total)
-		if tier == "" {
-			tier = api.None
-		}
-		for _, e := range t.Endpoints {
-			pod, reason := e.Pod, e.Reason
-			if pod == "" {
-				pod = api.None
-			}
-			switch {
-			case !f.SameFamily(e): // nothing is wrong with it
-			case !e.Ready && e.Share > 0: // terminating, as the last resort
-				reason = api.Warn + " " + reason
-			case !e.Ready:
-				reason = api.Bad + " " + reason
-			}
-			rows = append(rows, []string{tier, ready, api.Percent(e.Share), e.Addr.String(), e.Where(), e.Away(), pod, reason})
-			tier, ready = "", ""
-		}
-	}
-	return rows
 }

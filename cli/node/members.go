@@ -1,11 +1,14 @@
 package node
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/table"
 )
 
 const membersLong = `List the clusters and nodes of the clusterset with how far this node trusts them: which clusters
@@ -24,30 +27,29 @@ its cluster's root certifies the node's key; it is renewed each hour. Nodes that
 shows have that root: they can lead, sign such statements, and speak for the whole cluster.`
 
 func MembersCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:               "members",
-		Short:             "List the clusters and nodes that this node believes, and by which key",
-		Long:              membersLong,
-		Example:           "  strait members\n  strait members -o json",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := cli.Ask(cmd.Context(), a, (*client.Client).Members)
-			if err != nil {
-				return err
-			}
-			p, done, err := a.Begin(list, list.SeenFrom)
-			if done {
-				return err
-			}
-			if !list.Pinned() {
-				p.Line("%s nothing is pinned: every holder of the gossip key is trusted", api.Warn)
-			}
-			if text := list.Rekeying(); text != "" {
-				p.Line("%s %s", api.Warn, text)
-			}
-			p.Table(cli.WithoutEmpty(api.Table(list.Items, a.Now())))
-			return nil
+	return cli.List[api.Member, *api.MemberList]{
+		Table: table.Members, Noun: "member", Parents: true, Sparse: true,
+		Ask: func(c *client.Client, ctx context.Context, _ cli.Names) (*api.MemberList, error) {
+			return c.Members(ctx)
 		},
+		Items:   func(l *api.MemberList) *[]api.Member { return &l.Items },
+		From:    func(l *api.MemberList) api.Viewpoint { return l.SeenFrom },
+		Notices: trusted,
+	}.Fill(a, &cobra.Command{
+		Use:     "members [CLUSTER | [CLUSTER/]NODE...]",
+		Short:   "List the clusters and nodes that this node believes, and by which key",
+		Long:    membersLong,
+		Example: "  strait members\n  strait members us-west -o wide",
+	})
+}
+
+// trusted warns of what the table does not show.
+func trusted(l *api.MemberList) (lines []string) {
+	if !l.Pinned() {
+		lines = append(lines, api.Warn+" nothing is pinned: every holder of the gossip key is trusted")
 	}
+	if text := l.Rekeying(); text != "" {
+		lines = append(lines, api.Warn+" "+text)
+	}
+	return lines
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/internal/durable"
 )
 
@@ -221,32 +223,33 @@ const peerListLong = `List the machines outside every cluster that have a pin, a
 them, what they reach, and when the last handshake was. A refusal is a problem in strait status too.`
 
 func peerListCommand(a *cli.App, proxied func() bool) *cobra.Command {
-	return &cobra.Command{
-		Use:               "list",
-		Short:             "List the machines outside every cluster that have a pin",
-		Long:              peerListLong,
-		Example:           "  strait peer list\n  strait peer list -o json",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := cli.Ask(cmd.Context(), a, (*client.Client).Peers)
+	return cli.List[api.Guest, *peers]{
+		Table: table.Peers, Noun: "peer",
+		Ask: func(c *client.Client, ctx context.Context, _ cli.Names) (*peers, error) {
+			list, err := c.Peers(ctx)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			p, done, err := a.Begin(list, list.SeenFrom)
-			if done {
-				return err
+			p := &peers{PeerList: *list}
+			if services, err := c.Services(ctx); err == nil && !proxied() {
+				p.services = services.Items
 			}
-			p.Table(api.Table(list.Items, a.Now()))
-			if services, err := cli.Ask(cmd.Context(), a, (*client.Client).Services); err == nil {
-				if !proxied() {
-					unproxied(p, list.Items, services.Items)
-				}
-			}
-			if len(list.Items) == 0 {
-				a.Hint("no machine outside the clusters has a pin: strait peer add makes one")
-			}
-			return nil
+			return p, nil
 		},
-	}
+		Items: func(p *peers) *[]api.Guest { return &p.Items },
+		From:  func(p *peers) api.Viewpoint { return p.SeenFrom },
+		After: func(p cli.Printer, l *peers) { unproxied(p, l.Items, l.services) },
+		Empty: "no machine outside the clusters has a pin: strait peer add makes one",
+	}.Fill(a, &cobra.Command{
+		Use:     "list [NAME...]",
+		Short:   "List the machines outside every cluster that have a pin",
+		Long:    peerListLong,
+		Example: "  strait peer list\n  strait peer list laptop -o wide",
+	})
+}
+
+// peers is the list of peers, with the services that they may call where nothing serves ClusterIPs.
+type peers struct {
+	api.PeerList
+	services []api.Service
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/table"
 )
 
 const policyLong = `List this cluster's policies, or show one: which Services of this cluster it selects and shares,
@@ -25,33 +27,33 @@ MADE what it has of them: mirrors, imports, or own Services that reach their pod
 counts what is left out of either.`
 
 func PolicyCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:               "policy [NAME]",
-		Aliases:           []string{"policies"},
-		Short:             "List the policies that share Services, and what each shares and leaves out",
-		Long:              policyLong,
-		Example:           "  strait policy\n  strait policy stars\n  strait policy -o json",
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := cli.Ask(cmd.Context(), a, (*client.Client).Policies)
-			if err != nil {
-				return err
-			}
-			if len(args) == 1 {
-				return onePolicy(a, list, args[0])
-			}
-			p, done, err := a.Begin(list, list.SeenFrom)
-			if done {
-				return err
-			}
-			p.Table(api.Table(list.Items, a.Now()))
-			if len(list.Items) == 0 {
-				a.Hint("there is no policy: a ServicePolicy shares many Services at once; see docs/services.md")
-			}
-			return nil
+	cmd := cli.List[api.Policy, *api.PolicyList]{
+		Table: table.Policies, Noun: "policy",
+		Ask: func(c *client.Client, ctx context.Context, _ cli.Names) (*api.PolicyList, error) {
+			return c.Policies(ctx)
 		},
+		Items: func(l *api.PolicyList) *[]api.Policy { return &l.Items },
+		From:  func(l *api.PolicyList) api.Viewpoint { return l.SeenFrom },
+		Empty: "there is no policy: a ServicePolicy shares many Services at once; see docs/services.md",
+	}.Fill(a, &cobra.Command{
+		Use:     "policy [NAME...]",
+		Aliases: []string{"policies"},
+		Short:   "List the policies that share Services, and what each shares and leaves out",
+		Long:    policyLong,
+		Example: "  strait policy\n  strait policy stars\n  strait policy -o json",
+	})
+	list := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if watched := cmd.Flags().Changed("watch"); len(args) != 1 || watched || a.Output == "name" {
+			return list(cmd, args)
+		}
+		all, err := cli.Ask(cmd.Context(), a, (*client.Client).Policies)
+		if err != nil {
+			return err
+		}
+		return onePolicy(a, all, args[0])
 	}
+	return cmd
 }
 
 func onePolicy(a *cli.App, list *api.PolicyList, name string) error {
@@ -68,7 +70,7 @@ func onePolicy(a *cli.App, list *api.PolicyList, name string) error {
 	if done {
 		return err
 	}
-	p.Table(api.Table(one.Items, a.Now()))
+	cli.Show(a, p, table.Policies, one.Items)
 	if len(policy.Others) > 0 {
 		p.Line("from others: %s", strings.Join(policy.Others, ", "))
 	}

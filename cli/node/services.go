@@ -1,11 +1,14 @@
 package node
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/table"
 )
 
 const servicesLong = `List every service of the clusterset: its address, which clusters export it, how many endpoints are
@@ -18,28 +21,20 @@ NEW CONNECTIONS GO TO names the tier (node, zone, region, cluster, clusterset) w
 the clusters. WHY names the nearer tiers that were passed over.`
 
 func ServicesCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:               "services",
+	return cli.List[api.Service, *api.ServiceList]{
+		Table: table.Services, Noun: "service", Namespaced: true,
+		Ask: func(c *client.Client, ctx context.Context, _ cli.Names) (*api.ServiceList, error) {
+			return c.Services(ctx)
+		},
+		Items: func(l *api.ServiceList) *[]api.Service { return &l.Items },
+		From:  func(l *api.ServiceList) api.Viewpoint { return l.SeenFrom },
+		Empty: "no service is shared yet: create a Service and a ServiceExport of the same name in any cluster",
+	}.Fill(a, &cobra.Command{
+		Use:               "services [[NAMESPACE/]NAME...]",
 		Aliases:           []string{"service", "svc"},
 		Short:             "List the shared services, and where new connections to them go",
 		Long:              servicesLong,
-		Example:           "  strait services\n  strait services -o json",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := cli.Ask(cmd.Context(), a, (*client.Client).Services)
-			if err != nil {
-				return err
-			}
-			p, done, err := a.Begin(list, list.SeenFrom)
-			if done {
-				return err
-			}
-			p.Table(api.Table(list.Items, a.Now()))
-			if len(list.Items) == 0 {
-				a.Hint("no service is shared yet: create a Service and a ServiceExport of the same name in any cluster")
-			}
-			return nil
-		},
-	}
+		Example:           "  strait services\n  strait services -n shop -o wide\n  strait services shop/cart --watch",
+		ValidArgsFunction: a.CompleteService,
+	})
 }

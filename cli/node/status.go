@@ -20,6 +20,7 @@ import (
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
@@ -178,7 +179,7 @@ func printStatus(a *cli.App, s api.Status) {
 		note = " (leader)"
 	}
 	a.Header(p, s.Viewpoint(), note)
-	p.Table(api.Table(s.Clusters, a.Now()))
+	cli.Show(a, p, table.Clusters, s.Clusters)
 	for _, c := range s.Clusters {
 		if (c.State == api.Held || c.State == api.Quiet) && !slices.ContainsFunc(s.Problems, func(o problem.Problem) bool {
 			return o.Ref == problem.Cluster(c.Name)

@@ -139,6 +139,56 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestWatchList: a watched list prints the rows that change and the names that go, and nothing for what only
+// moves. With -o name it prints names alone.
+func TestWatchList(t *testing.T) {
+	socket, src := startServer(t, wellView())
+	ctx, cancel := context.WithCancel(t.Context())
+	var rows, names lockedBuffer
+	done := make(chan int)
+	for out, args := range map[*lockedBuffer][]string{&rows: {"nodes", "--watch"}, &names: {"nodes", "-w", "-o", "name"}} {
+		e := world(append(args, "--socket", socket)...)
+		e.Stdout = out
+		go func() { done <- run(ctx, e) }()
+	}
+	eventually := func(what string, of *lockedBuffer, want string) {
+		t.Helper()
+		testutil.Eventually(t, 10*time.Second, func() error {
+			if !strings.HasSuffix(of.String(), want) {
+				return fmt.Errorf("%s: it does not end with %q:\n%s", what, want, of.String())
+			}
+			return nil
+		})
+	}
+	eventually("at first", &names, "us-east/us-east-n2\n")
+	eventually("at first", &rows, "–\n")
+	moved := wellView()
+	for i := range moved.Nodes {
+		moved.Nodes[i].Heard, moved.Nodes[i].Stamp = now, "2/2"
+	}
+	before := rows.String()
+	src.view.Store(moved)
+	time.Sleep(2500 * time.Millisecond)
+	if got := rows.String(); got != before {
+		t.Errorf("printed for what only moves: %s", got[len(before):])
+	}
+	changed := wellView()
+	changed.Nodes[1].Contact = "quiet"
+	changed.Nodes = changed.Nodes[1:]
+	src.view.Store(changed)
+	eventually("after a change", &rows, "! us-east/us-east-n1 is not there any more\n")
+	eventually("after a change", &names, "us-east/us-east-n2\nus-east/us-east-n2\n")
+	if added := rows.String()[len(before):]; strings.Count(added, "! quiet") != 1 || strings.Contains(added, "one way") {
+		t.Errorf("not only the row that changed: %s", added)
+	}
+	cancel()
+	for range 2 {
+		if code := <-done; code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+}
+
 // lockedBuffer can be read while it is written.
 type lockedBuffer struct {
 	mu     sync.Mutex

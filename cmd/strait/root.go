@@ -58,7 +58,7 @@ func newRoot(e env) *cobra.Command {
 		DisableSuggestions:         true,
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
-		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.CheckOutput() },
+		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return a.CheckOutput(cmd) },
 	}
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
@@ -66,11 +66,11 @@ func newRoot(e env) *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&a.Socket, "socket", cmp.Or(e.Getenv("STRAIT_SOCKET"), api.DefaultSocket),
 		"straitd socket `path` (env STRAIT_SOCKET)")
-	flags.StringVarP(&a.Output, "output", "o", "table", "output `format`: table, json or yaml")
+	flags.StringVarP(&a.Output, "output", "o", "table", "output `format`: table, wide, name, json, yaml, jsonpath=…")
 	flags.BoolVar(&a.NoColor, "no-color", false, "disable colour, even on a terminal (env NO_COLOR)")
 	flags.BoolVar(&a.ASCII, "ascii", false, "print ASCII only: ok, warn, FAIL instead of ✓, !, ✗")
 	_ = root.RegisterFlagCompletionFunc("output",
-		cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+		a.CompleteOutput)
 	nodes := node.NodesCommand(a)
 	nodes.AddCommand(fleet.RevokeCommand(a))
 	queries := []*cobra.Command{node.StatusCommand(a), node.ServicesCommand(a), node.ExplainCommand(a), node.BackendsCommand(a), nodes,

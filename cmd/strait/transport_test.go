@@ -62,4 +62,3 @@ func boxed[T any](answer *T, err error) (any, error) {
 	}
 	return *answer, nil
 }
-

@@ -65,15 +65,24 @@ func (f Frontend) backends(service string) (out []Backend) {
 	return out
 }
 
-// SimilarServices returns the names of services that a person may have meant by name: the same name
-// in another namespace, or a spelling at most two letters away. At most three, in the services'
-// order.
-func SimilarServices(services []Service, name string) (out []string) {
-	_, base, _ := strings.Cut(name, "/")
-	for _, s := range services {
-		_, other, _ := strings.Cut(s.Name, "/")
-		if len(out) < 3 && (other == base || spellingDistance(s.Name, name) <= 2) {
-			out = append(out, s.Name)
+// SimilarServices returns the names of services that a person may have meant by name, as Similar does.
+func SimilarServices(services []Service, name string) []string {
+	names := make([]string, len(services))
+	for i, s := range services {
+		names[i] = s.Name
+	}
+	return Similar(names, name)
+}
+
+// Similar returns the names that a person may have meant by name: the same last part elsewhere, such as in
+// another namespace, or a spelling at most two letters away. At most three, in the names' order.
+func Similar(names []string, name string) (out []string) {
+	base := name[strings.Index(name, "/")+1:]
+	for _, n := range names {
+		other := n[strings.Index(n, "/")+1:]
+		near := spellingDistance(n, name) <= 2 || !strings.Contains(name, "/") && spellingDistance(other, base) <= 2
+		if len(out) < 3 && (other == base || near) {
+			out = append(out, n)
 		}
 	}
 	return out

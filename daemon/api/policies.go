@@ -1,10 +1,7 @@
 package api
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 )
 
 // Policy is a ServicePolicy, or another system's object that means one, with what this cluster does by
@@ -65,26 +62,6 @@ type PolicyList struct {
 // NewPolicyList makes an answer of policies, which are sorted already.
 func NewPolicyList(from Viewpoint, items []Policy) *PolicyList {
 	return &PolicyList{Meta{APIVersion, KindPolicies}, from, orEmpty(items)}
-}
-
-// TableHeader is that of Row.
-func (Policy) TableHeader() []string {
-	return []string{"POLICY", "AS", "FROM", "TO", "SELECTED", "SHARED", "FROM OTHERS", "MADE", "SKIPPED"}
-}
-
-// TableRow is that of Row.
-func (p Policy) TableRow(time.Time) []string {
-	return []string{
-		p.Name, p.As, clusters(p.From), clusters(p.To), fmt.Sprint(p.Selected), fmt.Sprint(p.Shared),
-		fmt.Sprint(len(p.Others)), fmt.Sprint(p.Made()), fmt.Sprint(len(p.Skipped) + p.SkippedMore),
-	}
-}
-
-func clusters(list []string) string {
-	if len(list) == 0 {
-		return "all"
-	}
-	return strings.Join(list, ",")
 }
 
 // Named returns the policy of a name, and false if there is none.

@@ -3,10 +3,8 @@ package api
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
-	"time"
 )
 
 // tierOrder lists the tiers of Frontend.Tier from near to far. Tiers that are not in it sort last.
@@ -103,7 +101,7 @@ func (f Frontend) Why() string {
 		passed = append(passed, t.passedOver())
 	}
 	if len(passed) == 0 && len(f.Endpoints) > 0 {
-		return "no " + f.family() + " endpoint anywhere: connections are refused"
+		return "no " + f.Family() + " endpoint anywhere: connections are refused"
 	}
 	if len(passed) == 0 {
 		return "no endpoint anywhere: connections are refused"
@@ -119,40 +117,4 @@ func (t Tier) passedOver() string {
 		return name + ": " + t.Endpoints[i].Reason
 	}
 	return fmt.Sprintf("%s 0/%d ready", name, t.Total)
-}
-
-// TableHeader names the columns of a service.
-func (Service) TableHeader() []string {
-	return []string{"SERVICE", "TYPE", "IP", "EXPORTED BY", "READY", "NEW CONNECTIONS GO TO", "WHY"}
-}
-
-// TableRow shows the service as a whole. Differences between ports are left to strait explain.
-func (s Service) TableRow(time.Time) []string {
-	to, why := s.destination()
-	return []string{s.Name, orNone(s.Type), join(s.IPs, " ", netip.Addr.String),
-		join(s.Exporters, " ", func(c string) string { return c }), s.ready(), to, why}
-}
-
-func (s Service) destination() (to, why string) {
-	if len(s.Frontends) == 0 {
-		if s.Type == "Headless" {
-			return None, "names resolve to the pods"
-		}
-		return Bad + " nowhere", "no frontend is programmed: see strait status"
-	}
-	families := s.families()
-	for _, fs := range families {
-		for _, f := range fs {
-			if f.Destination() != fs[0].Destination() || f.Why() != fs[0].Why() {
-				return Warn + " differs by port", "strait explain " + s.Name
-			}
-		}
-	}
-	to, why = families[0][0].Destination(), families[0][0].Why()
-	for _, fs := range families[1:] {
-		if fs[0].Destination() != to || fs[0].Why() != why {
-			return Warn + " differs by family", "strait explain " + s.Name
-		}
-	}
-	return to, why
 }

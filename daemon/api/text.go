@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"strait.io/strait/internal/problem"
@@ -34,14 +33,6 @@ func Age(d time.Duration) string {
 		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
 	}
 	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-}
-
-// since returns the age of t, or None if t is zero.
-func since(now, t time.Time) string {
-	if t.IsZero() {
-		return None
-	}
-	return Age(now.Sub(t))
 }
 
 // Percent formats a share 0…1. A share above zero never reads as "0 %", nor one below 1 as "100 %".
@@ -94,30 +85,4 @@ func Glyph(p problem.Problem) string {
 		return Warn
 	}
 	return Bad
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return None
-	}
-	return s
-}
-
-func join[T any](items []T, separator string, text func(T) string) string {
-	parts := make([]string, len(items))
-	for i, item := range items {
-		parts[i] = text(item)
-	}
-	return orNone(strings.Join(parts, separator))
-}
-
-// first formats the first item, and how many more there are.
-func first[T any](items []T, text func(T) string) string {
-	switch len(items) {
-	case 0:
-		return None
-	case 1:
-		return text(items[0])
-	}
-	return fmt.Sprintf("%s +%d", text(items[0]), len(items)-1)
 }

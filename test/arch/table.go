@@ -128,6 +128,8 @@ var Table = []Package{
 	{Path: "daemon/lend"}, // the daemon reads what a pod of the node lends
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api", Pure: true, Imports: []string{"datapath"}},
+	// The columns of every list that people see.
+	{Path: "daemon/api/table", Pure: true, Imports: []string{"daemon/api"}},
 	{Path: "daemon/api/client", Imports: []string{"daemon/api"}},
 	{Path: "daemon/api/server", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/client", "daemon/api/fake"}},
 	// It passes on what a server answers, and links nothing of the daemon.
@@ -140,17 +142,17 @@ var Table = []Package{
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/belief", "daemon/objects",
-	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client"}}, // its benchmark starts at a record's bytes, its tests of policies at objects, those of answers at a topology
+	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client", "daemon/api/table"}}, // its benchmark starts at a record's bytes, its tests of policies at objects, those of answers at a topology
 
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},
 
 	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/api/relay", "daemon/lend"}},
 	// What the commands of strait have in common, and its groups of commands, which do not know each other.
-	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client"}},
-	{Path: "cli/node", Imports: []string{"cli", "daemon/api", "daemon/api/client", "datapath", "clustermesh", "clustermesh/authority"}},
+	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client", "daemon/api/table"}},
+	{Path: "cli/node", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"}},
 	// Like the demo, it also reads the pinned maps: the daemon can be dead.
-	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "datapath/socklb/inspect", "datapath/socklb/optout"}},
+	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{
 		"cli", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "install/vault",
@@ -334,6 +336,7 @@ var Dependencies = []Dependency{
 	},
 	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},
 	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},
+	{Path: "k8s.io/client-go/util/jsonpath", Owners: []string{"cli"}, Why: "templates of --output, as kubectl reads them; it needs nothing else of client-go"},
 	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{
