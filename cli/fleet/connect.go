@@ -20,7 +20,7 @@ func connectCommand(a *cli.App) *cobra.Command {
 	var f pinFlags
 	var contexts []string
 	c := &cobra.Command{
-		Use:   "connect",
+		Use:   "connect [CONTEXT...]",
 		Short: "Join the clusters of two or more contexts, and wait until they are connected",
 		Long: `Give the clusters of all contexts one gossip key and each other's node addresses, and restart the
 daemons that have another key. Then wait for a handshake in both directions between every two
@@ -35,11 +35,13 @@ network (Calico, Cilium, flannel, kubeadm, kube-proxy), from the Nodes, or from 
 that more can come; flags give others. With --pin=false, every holder of the gossip key is trusted.`,
 		Example: `  strait clusterset connect --context c1 --context c2
   strait clusterset connect --context c1 --context c2 --yes    # in scripts
-  strait clusterset connect --context c1 --context c2 --context c3    # c3 joins the other two
+  strait clusterset connect c1 c2 c3    # the same with arguments: c3 joins the other two
   strait clusterset connect --context c1 --context c2 --pods c1=10.11.0.0/16`,
-		Args:              cobra.NoArgs,
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return connect(cmd.Context(), a, t, contexts, f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return connect(cmd.Context(), a, t, append(contexts, args...), f)
+		},
 	}
 	c.Flags().StringArrayVar(&contexts, "context", nil, "`name` of a kubeconfig context; give two or more")
 	f.declare(c)
@@ -49,7 +51,7 @@ that more can come; flags give others. With --pin=false, every holder of the gos
 
 func connect(ctx context.Context, a *cli.App, t target, contexts []string, f pinFlags) error {
 	if len(contexts) < 2 {
-		return cli.UsageError("connect needs two clusters: --context A --context B")
+		return cli.UsageError("connect needs two clusters: strait clusterset connect CONTEXT CONTEXT")
 	}
 	m, err := openMembers(ctx, a, t, contexts)
 	if err != nil {

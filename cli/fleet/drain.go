@@ -67,7 +67,10 @@ func drainCommand(a *cli.App) *cobra.Command {
 
 func drain(ctx context.Context, a *cli.App, d drainable, id string, over time.Duration, force bool) error {
 	answer, err := afterDrain(ctx, a, d, id)
-	if err != nil {
+	switch {
+	case err != nil && d.dryRun:
+		return unknown(err)
+	case err != nil:
 		return err
 	}
 	p := a.Printer()

@@ -38,7 +38,7 @@ func remainingCommand(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := t.openAll(contexts)
 			if err != nil {
-				return err
+				return unknown(err)
 			}
 			ctx := cmd.Context()
 			if wait {

@@ -14,16 +14,19 @@ func clustersetStatusCommand(a *cli.App) *cobra.Command {
 	var t target
 	var contexts []string
 	c := &cobra.Command{
-		Use:               "status",
+		Use:               "status [CONTEXT...]",
 		Short:             "Show which clusters are joined, and whether they hear each other",
 		Long:              "Show which clusters each context's cluster is joined to, and whether every two have a handshake.",
-		Example:           "  strait clusterset status    # of the current context's cluster\n  strait clusterset status --context c1 --context c2",
-		Args:              cobra.NoArgs,
+		Example:           "  strait clusterset status    # of the current context's cluster\n  strait clusterset status c1 c2",
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := openMembers(cmd.Context(), a, t, contexts)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && !cmd.Flags().Changed("context") {
+				contexts = nil // not the current one
+			}
+			m, err := openMembers(cmd.Context(), a, t, append(contexts, args...))
 			if err != nil {
-				return err
+				return unknown(err)
 			}
 			for i, v := range m.views {
 				joined := "none yet"
@@ -37,7 +40,7 @@ func clustersetStatusCommand(a *cli.App) *cobra.Command {
 			if err == nil && slices.ContainsFunc(pairs, func(x cluster.Pair) bool { return !x.OK }) {
 				return cli.Exit(cli.ExitProblem, nil)
 			}
-			return err
+			return unknown(err)
 		},
 	}
 	c.Flags().StringArrayVar(&contexts, "context", []string{""}, "`name` of a kubeconfig context; repeatable (default: the current one)")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"strait.io/strait/cli"
+	"strait.io/strait/daemon/api"
 	"strait.io/strait/install/chart"
 	"strait.io/strait/install/cluster"
 )
@@ -61,6 +62,16 @@ func waitOver(err error) error {
 		return cli.Exit(cli.ExitWaitOver, err)
 	}
 	return err
+}
+
+// unknown gives the error of a command that only asks the exit code for what it could not find out.
+func unknown(err error) error {
+	var already *cli.ExitError
+	var failure *api.Failure // which has an exit code of its own
+	if err == nil || errors.As(err, &already) || errors.As(err, &failure) {
+		return err
+	}
+	return cli.Exit(cli.ExitUnknown, err)
 }
 
 // printChanges prints what was done. It skips objects that were unchanged.

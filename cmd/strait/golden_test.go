@@ -42,6 +42,8 @@ func TestGolden(t *testing.T) {
 		{"services-jsonpath", ill, []string{"services", "-o", `jsonpath={range .items[*]}{.name}{"\t"}{.type}{"\n"}{end}`}},
 		{"backends-wide", well, []string{"backends", "-o", "wide"}},
 		{"members-wide", well, []string{"members", "us-east", "-o", "wide"}},
+		{"exports", ill, []string{"exports"}},
+		{"exports-wide", ill, []string{"exports", "-n", "default", "-o", "wide"}},
 		{"help-services", well, []string{"services", "--help"}},
 		{"members", well, []string{"members"}},
 		{"members-unpinned", ill, []string{"members", "--ascii"}},

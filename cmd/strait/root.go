@@ -60,6 +60,8 @@ func newRoot(e env) *cobra.Command {
 		SilenceUsage:               true,
 		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return a.CheckOutput(cmd) },
 	}
+	root.Version = a.ThisVersion().Version
+	root.SetVersionTemplate("strait {{.Version}}\n")
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	flags := root.PersistentFlags()
@@ -71,9 +73,10 @@ func newRoot(e env) *cobra.Command {
 	flags.BoolVar(&a.ASCII, "ascii", false, "print ASCII only: ok, warn, FAIL instead of ✓, !, ✗")
 	_ = root.RegisterFlagCompletionFunc("output",
 		a.CompleteOutput)
+	root.Flags().Bool("version", false, "print the version of this program") // cobra looks at it
 	nodes := node.NodesCommand(a)
 	nodes.AddCommand(fleet.RevokeCommand(a))
-	queries := []*cobra.Command{node.StatusCommand(a), node.ServicesCommand(a), node.ExplainCommand(a), node.BackendsCommand(a), nodes,
+	queries := []*cobra.Command{node.StatusCommand(a), node.ServicesCommand(a), node.ExportsCommand(a), node.ExplainCommand(a), node.BackendsCommand(a), nodes,
 		node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a)}
 	a.AskFlags(queries...)
 	addGroup(root, groupNode, "Ask straitd, on this node or by a kubeconfig:", append(queries, node.PeerCommand(a, e.proxied))...)

@@ -10,6 +10,7 @@ import (
 const (
 	KindStatus      = "Status"
 	KindServices    = "ServiceList"
+	KindExports     = "ExportList"
 	KindBackends    = "BackendList"
 	KindNodes       = "NodeList"
 	KindTunnels     = "TunnelList"

@@ -90,7 +90,7 @@ func families(s api.Service) (out [][]api.Frontend) {
 func ready(s api.Service) string {
 	var counts, named []string
 	for _, fs := range families(s) {
-		count := countReady(fs, func(api.Endpoint) bool { return true })
+		count := countReady(fs)
 		counts, named = append(counts, count), append(named, fs[0].Family()+" "+count)
 	}
 	switch {
@@ -102,14 +102,14 @@ func ready(s api.Service) string {
 	return strings.Join(named, " · ")
 }
 
-// countReady counts the endpoints behind frontends of one family that are meant. A pod counts once, however
-// many ports it has.
-func countReady(fs []api.Frontend, meant func(api.Endpoint) bool) string {
+// countReady counts the endpoints behind frontends of one family. A pod counts once, however many ports it
+// has.
+func countReady(fs []api.Frontend) string {
 	type identity struct{ cluster, pod string }
 	seen := map[identity]bool{}
 	for _, f := range fs {
 		for _, e := range f.Endpoints {
-			if !f.SameFamily(e) || !meant(e) {
+			if !f.SameFamily(e) {
 				continue
 			}
 			id := identity{e.Cluster, cmp.Or(e.Pod, e.Addr.Addr().String())}
