@@ -29,9 +29,19 @@ func (n *Names) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 }
 
+// InNamespace puts a namespace, unless that is empty, before each argument that has none.
+func InNamespace(namespace string, args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if namespace != "" && !strings.Contains(arg, "/") {
+			args[i] = namespace + "/" + arg
+		}
+	}
+	return args
+}
+
 // parse takes the arguments. With a namespace, NAME means NAMESPACE/NAME.
 func (n *Names) parse(args []string, namespaced bool) error {
-	n.Exact = nil
 	for _, arg := range args {
 		parent, name, has := strings.Cut(arg, "/")
 		switch {
@@ -41,11 +51,9 @@ func (n *Names) parse(args []string, namespaced bool) error {
 			return UsageError("%q is not a name", arg)
 		case n.Namespace != "" && has && parent != n.Namespace:
 			return UsageError("%q is not in namespace %s", arg, n.Namespace)
-		case n.Namespace != "" && !has:
-			arg = n.Namespace + "/" + arg
 		}
-		n.Exact = append(n.Exact, arg)
 	}
+	n.Exact = InNamespace(n.Namespace, args)
 	return nil
 }
 

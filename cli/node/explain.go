@@ -32,7 +32,7 @@ services that the change moves. A change is "cluster NAME down", "node CLUSTER/N
 "drain CLUSTER", "drain CLUSTER/NODE" or "scale CLUSTER to NUMBER". Nothing is changed.`
 
 func ExplainCommand(a *cli.App) *cobra.Command {
-	var from, change string
+	var from, change, namespace string
 	var watch bool
 	c := &cobra.Command{
 		Use:   "explain NAMESPACE/NAME[:PORT]",
@@ -41,7 +41,7 @@ func ExplainCommand(a *cli.App) *cobra.Command {
 		Example: `  strait explain default/serve
   strait explain default/serve:http -o json
   strait explain default/serve --from us-west/n2
-  strait explain default/serve --watch
+  strait explain -n default serve --watch
   strait explain --what-if "cluster us-east down"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && cmd.Flags().Changed("what-if") {
@@ -51,6 +51,7 @@ func ExplainCommand(a *cli.App) *cobra.Command {
 		},
 		ValidArgsFunction: a.CompleteService,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = cli.InNamespace(namespace, args)
 			if cmd.Flags().Changed("what-if") {
 				service, err := cli.OptionalService(args)
 				if err != nil {
@@ -66,6 +67,7 @@ func ExplainCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	c.Flags().SortFlags = false
+	c.Flags().StringVarP(&namespace, "namespace", "n", "", "the service's `namespace`, for a NAME without one")
 	c.Flags().StringVar(&from, "from", "", "the `node` or pod that connects: see above (default: this node)")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "explain again whenever the choice changes")
 	c.Flags().StringVar(&change, "what-if", "", "show where connections would go after this `change`")

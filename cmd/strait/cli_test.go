@@ -61,6 +61,8 @@ var exitCases = []struct {
 	{"service of another namespace", "ill", "services -n default refused", 1, `there is no service "default/refused"`},
 	{"service outside the namespace", "well", "services -n default shop/cart", 2, "is not in namespace default"},
 	{"a namespace and all of them", "well", "services -n default -A", 2, "none of the others can be"},
+	{"service to explain in a namespace", "well", "explain -n default serve:dns", 0, "default/serve"},
+	{"service to explain in another namespace", "well", "explain -n prod serve", 1, "did you mean default/serve?"},
 	{"port of a listed service", "well", "services default/serve:80", 2, "a port is not accepted here"},
 	{"backends of a service that refuses", "ill", "backends -n shop refused", 0, "shop/refused [fd00::9]:80/TCP has no backend"},
 	{"backends of several", "ill", "backends far refused", 0, "default/far"},
