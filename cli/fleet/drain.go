@@ -9,22 +9,7 @@ import (
 
 	"strait.io/strait/cli"
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/daemon/api"
-	"strait.io/strait/daemon/api/client"
 )
-
-// drainable is the place where the drain of a cluster is stored.
-type drainable struct {
-	target
-	context string
-	dir     string // of YAML, outside Kubernetes
-}
-
-func (d *drainable) flag(c *cobra.Command) {
-	c.Flags().StringVar(&d.context, "context", "", "`name` of the kubeconfig context (default: the current one)")
-	c.Flags().StringVar(&d.dir, "manifest", "", "outside Kubernetes: the `directory` of YAML (source.manifest)")
-	d.target.flags(c)
-}
 
 const drainLong = `Take all endpoints of a cluster out of use. Within a second, no node of any cluster gives them new
 connections while others can take these; connections that exist stay. The drain is an annotation of
@@ -55,7 +40,9 @@ func drainCommand(a *cli.App) *cobra.Command {
 			if over < 0 || over > clustermesh.MaxDrainOver {
 				return cli.UsageError("--over %s: want a time from 0s to %s", over, clustermesh.MaxDrainOver)
 			}
-			return d.within(cmd.Context(), func(ctx context.Context) error { return drain(ctx, a, d, args[0], over, force) })
+			return d.at(cmd.Context(), a, func(ctx context.Context, place drainPlace) error {
+				return drain(ctx, a, place, args[0], clustermesh.DrainValue(a.Now(), over), d.dryRun, force)
+			})
 		},
 	}
 	c.Flags().DurationVar(&over, "over", 0, "let the share shrink over this `time`")
@@ -65,10 +52,11 @@ func drainCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-func drain(ctx context.Context, a *cli.App, d drainable, id string, over time.Duration, force bool) error {
-	answer, err := afterDrain(ctx, a, d, id)
+// drain shows what a drain would do, and drains the cluster of a place unless a Service would stay on it.
+func drain(ctx context.Context, a *cli.App, place drainPlace, id, value string, dryRun, force bool) error {
+	answer, err := place.whatIf(ctx, id)
 	switch {
-	case err != nil && d.dryRun:
+	case err != nil && dryRun:
 		return unknown(err)
 	case err != nil:
 		return err
@@ -76,60 +64,27 @@ func drain(ctx context.Context, a *cli.App, d drainable, id string, over time.Du
 	p := a.Printer()
 	a.ShowWhatIf(p, answer, false)
 	switch {
-	case d.dryRun:
+	case dryRun:
 		return nil
-	case d.dir != "" && answer.SeenFrom.Cluster != id: // the API server of a --context is asked for its own
-		return cli.UsageError("this machine is in cluster %q; drain %q on a machine of that cluster", answer.SeenFrom.Cluster, id)
 	case len(answer.Alone) > 0 && !force:
 		return cli.Exit(cli.ExitProblem, fmt.Errorf("not drained: no other endpoint serves %s; give them endpoints elsewhere, or pass --force", cli.Some(answer.Alone, 5)))
 	}
-	if err := writeDrain(ctx, a, d, id, clustermesh.DrainValue(a.Now(), over)); err != nil || d.dir != "" {
-		return err
-	}
-	p.Line("next: strait cluster status %s --context NAME, with the contexts of all clusters, counts the connections that are still open", id)
-	return nil
-}
-
-// afterDrain asks a daemon of the cluster what a drain would do.
-func afterDrain(ctx context.Context, a *cli.App, d drainable, id string) (*api.WhatIf, error) {
-	if d.dir != "" {
-		return cli.AskHere(ctx, a, func(c *client.Client, ctx context.Context) (*api.WhatIf, error) {
-			return c.WhatIf(ctx, "drain "+id, "", "")
-		})
-	}
-	c, err := d.open(d.context)
-	if err != nil {
-		return nil, err
-	}
-	return c.WhatIf(ctx, "drain "+id)
-}
-
-// writeDrain sets or removes the annotation of strait's Namespace.
-func writeDrain(ctx context.Context, a *cli.App, d drainable, id, value string) error {
-	did := "drained"
-	if value == "" {
-		did = "not drained any more"
-	}
-	if d.dir != "" {
-		if err := drainInDir(d.dir, id, value); err != nil {
-			return err
-		}
-		a.Printer().Line("cluster %s is %s: %s", id, did, drainFile(d.dir))
-		return nil
-	}
-	c, err := d.open(d.context)
+	where, err := place.write(ctx, id, value)
 	if err != nil {
 		return err
 	}
-	switch own, err := c.ID(ctx); {
-	case err != nil:
-		return err
-	case own != id:
-		return cli.UsageError("context %s is cluster %q, not %q", c.Context, own, id)
+	p.Line("cluster %s is drained: %s", id, where)
+	if place.counts() {
+		p.Line("next: strait cluster status %s --context NAME, with the contexts of all clusters, counts the connections that are still open", id)
 	}
-	if err := c.AnnotateNamespace(ctx, clustermesh.AnnotationDrain, value); err != nil {
-		return err
-	}
-	a.Printer().Line("cluster %s is %s: annotation %s of Namespace %s", id, did, clustermesh.AnnotationDrain, c.Namespace)
 	return nil
+}
+
+// undrain ends the drain of a place.
+func undrain(ctx context.Context, a *cli.App, place drainPlace, id string) error {
+	where, err := place.write(ctx, id, "")
+	if err == nil {
+		a.Printer().Line("cluster %s is not drained any more: %s", id, where)
+	}
+	return err
 }

@@ -19,7 +19,7 @@ func undrainCommand(a *cli.App) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.within(cmd.Context(), func(ctx context.Context) error { return writeDrain(ctx, a, d, args[0], "") })
+			return d.at(cmd.Context(), a, func(ctx context.Context, place drainPlace) error { return undrain(ctx, a, place, args[0]) })
 		},
 	}
 	d.flag(c)
