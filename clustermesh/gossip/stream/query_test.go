@@ -14,16 +14,26 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Trusts implements Answerer: an end trusts those that it neither refuses nor doubts.
-func (e *end) Trusts(p Peer) error {
-	if p.Origin == e.doubts {
-		return errors.New("not trusted")
-	}
-	return nil
+// Trusts implements Answerer: an end trusts all but one.
+func (e *end) Trusts(p Peer) (err error) {
+	e.do(func() {
+		if p.Origin == e.distrusts {
+			err = errors.New("not trusted")
+		}
+	})
+	return err
 }
 
-// Answer implements Answerer: it repeats a line of five bytes behind the name of the end.
+func (e *end) distrust(o clustermesh.Origin) { e.do(func() { e.distrusts = o }) }
+
+// Answer implements Answerer: it repeats a line of five bytes behind the name of the end, unless answers has
+// something else.
 func (e *end) Answer(conn net.Conn) {
+	var other func(net.Conn)
+	if e.do(func() { other = e.answers }); other != nil {
+		other(conn)
+		return
+	}
 	line := make([]byte, 5)
 	if _, err := io.ReadFull(conn, line); err == nil {
 		_, _ = conn.Write(slices.Concat([]byte(e.self.Node+" "), line))
@@ -67,12 +77,12 @@ func TestQuery(t *testing.T) {
 		t.Errorf("another node answers: %q, %v", answer, err)
 	}
 	a.addrs = addrs
-	b.doubts = a.self
+	b.distrust(a.self)
 	if answer, err := a.query(t, b.self); answer != "" {
 		t.Errorf("b does not trust a, and answers %q, %v", answer, err)
 	}
-	b.doubts = clustermesh.Origin{}
-	a.doubts = b.self
+	b.distrust(clustermesh.Origin{})
+	a.distrust(b.self)
 	if answer, err := a.query(t, b.self); answer != "" || err == nil {
 		t.Errorf("a does not trust b, and takes %q, %v", answer, err)
 	}
@@ -120,7 +130,7 @@ func TestSlowReader(t *testing.T) {
 	all := ends(t, "a", "b", "stranger")
 	a, b := all["a"], all["b"]
 	wrote := make(chan error, 1)
-	b.services.Answerer = endless{b, wrote}
+	b.do(func() { b.answers = endless(wrote) })
 	conn, err := a.Query(t.Context(), b.self)
 	if err != nil {
 		t.Fatal(err)
@@ -138,18 +148,14 @@ func TestSlowReader(t *testing.T) {
 	eventually(t, "its place is free", func() bool { return b.queriesOf(l4.Source(b.addr.Addr())) == 0 })
 }
 
-// endless is an Answerer whose answer never ends, and which sets no deadline.
-type endless struct {
-	*end
-	wrote chan error
-}
-
-// Answer implements Answerer.
-func (e endless) Answer(conn net.Conn) {
-	for {
-		if _, err := conn.Write(make([]byte, 1<<20)); err != nil {
-			e.wrote <- err
-			return
+// endless returns an answer that never ends, and sets no deadline.
+func endless(wrote chan<- error) func(net.Conn) {
+	return func(conn net.Conn) {
+		for {
+			if _, err := conn.Write(make([]byte, 1<<20)); err != nil {
+				wrote <- err
+				return
+			}
 		}
 	}
 }

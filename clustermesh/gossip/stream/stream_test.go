@@ -35,6 +35,9 @@ type end struct {
 	wrong    int
 	refuses  clustermesh.Origin
 	doubts   clustermesh.Origin
+	// distrusts and answers are for queries.
+	distrusts clustermesh.Origin
+	answers   func(net.Conn)
 }
 
 func (e *end) Addr(o clustermesh.Origin) netip.AddrPort  { return e.addrs(o) }
