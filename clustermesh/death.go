@@ -38,23 +38,59 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 // A node whose daemon this one hears is not dead, whatever others claim. It is not enough that its
 // machine answers: a booting machine refuses connections long before its pods serve.
 func (s State) Dead(node Origin) bool {
+	home, away := s.Witnesses(node)
+	return s.deadBy(node, witnesses{len(home), len(away)})
+}
+
+// witnesses are how many origins claim that a node is silent, of its own cluster and of others.
+type witnesses struct{ home, away int }
+
+func (s State) deadBy(node Origin, w witnesses) bool {
 	if s.Contacts.Get(node) == Alive {
 		return false
 	}
 	others := 0
-	for o, r := range s.Records.All() {
-		if o.Cluster == node.Cluster && o.Node != "" && o != node && r.Content.Node != nil {
+	for o, r := range s.Records.Of(node.Cluster) {
+		if o.Node != "" && o != node && r.Content.Node != nil {
 			others++
 		}
 	}
-	home, away := s.Witnesses(node)
 	switch {
 	case others >= 2:
-		return 2*len(home) > others
+		return 2*w.home > others
 	case others == 1:
-		return len(home) == 1 && len(away) >= 1
+		return w.home == 1 && w.away >= 1
 	}
 	return false
+}
+
+// DeadBy returns the nodes that are Dead, if only the records of these origins have claims. It looks at no other
+// records than those of the clusters whose nodes are claimed silent.
+func (s State) DeadBy(claimants ByOrigin[bool]) map[Origin]bool {
+	all := map[Origin]witnesses{}
+	for o := range claimants.All() {
+		once := map[Origin]bool{o: true} // no node is its own witness
+		for _, c := range s.Records.Get(o).Content.Silent {
+			if once[c.Origin] || c.Epoch < s.Records.Get(c.Origin).Stamp.Epoch {
+				continue
+			}
+			once[c.Origin] = true
+			w := all[c.Origin]
+			if o.Cluster == c.Origin.Cluster {
+				w.home++
+			} else {
+				w.away++
+			}
+			all[c.Origin] = w
+		}
+	}
+	out := map[Origin]bool{}
+	for node, w := range all {
+		if node.Node != "" && s.deadBy(node, w) {
+			out[node] = true
+		}
+	}
+	return out
 }
 
 // Claimed returns the nodes that some witness claims silent. No other node can be Dead, so for others

@@ -46,9 +46,12 @@ func (r row) endpoints() []clustermesh.Endpoint { return r.from.endpoints[r.firs
 
 // index finds the endpoints of a service, for one node.
 type index struct {
-	sources map[clustermesh.Origin]*source
-	placed  *mesh.Mesh // that which the sources were made with
-	rows    []*rows    // sorted by service
+	sources clustermesh.ByOrigin[*source]
+	rows    []*rows // sorted by service
+	// What the sources were made with.
+	placed *mesh.Mesh
+	faults map[clustermesh.Origin]Fault
+	dead   map[clustermesh.Origin]bool
 }
 
 // rows are the endpoints of one service, sorted by origin. Immutable.
@@ -67,12 +70,13 @@ func (x *index) of(s clustermesh.ServiceName) []row {
 	return nil
 }
 
-// indexInputs is what an index is made from: the Inputs, which nodes' machines are dead, and the
-// mesh.
+// indexInputs is what an index is made from: the Inputs, which nodes' machines are dead, the mesh, and of which
+// origins something else has changed since the last time.
 type indexInputs struct {
 	Inputs
 	dead map[clustermesh.Origin]bool
 	mesh *mesh.Mesh
+	news map[clustermesh.Origin]bool
 }
 
 // touch says what happened to a service's endpoints; 0 means nothing.
@@ -88,7 +92,7 @@ const (
 // update replaces the indexed records by those of a state, and returns the services whose endpoints
 // it touched.
 func (x *index) update(in indexInputs) map[clustermesh.ServiceName]touch {
-	next := make(map[clustermesh.Origin]*source, in.State.Records.Len())
+	next := x.sources.Draft()
 	gone := map[*source]bool{}
 	touched := map[clustermesh.ServiceName]touch{}
 	added := map[clustermesh.ServiceName][]row{}
@@ -105,21 +109,46 @@ func (x *index) update(in indexInputs) map[clustermesh.ServiceName]touch {
 			added[name] = append(added[name], rows...)
 		}
 	}
-	for o := range in.State.Records.All() {
-		old := x.sources[o]
-		next[o] = x.sourceOf(in, o, old)
-		if next[o] != old {
-			replace(old, next[o])
-		}
-	}
-	for o, old := range x.sources {
-		if next[o] == nil {
+	for o := range x.concerned(in) {
+		old := x.sources.Get(o)
+		_, held := in.State.Records.Lookup(o)
+		switch {
+		case held:
+			if src := x.sourceOf(in, o, old); src != old {
+				replace(old, src)
+				next.Set(o, src)
+			}
+		case old != nil:
 			replace(old, nil)
+			next.Delete(o)
 		}
 	}
-	x.sources, x.placed = next, in.mesh
+	x.sources, x.placed, x.faults, x.dead = next.Share(), in.mesh, in.Faults, in.dead
 	x.merge(touched, gone, added)
 	return touched
+}
+
+// concerned returns the origins whose sources may differ now.
+func (x *index) concerned(in indexInputs) map[clustermesh.Origin]bool {
+	out := maps.Clone(in.news)
+	if x.placed != in.mesh || !maps.Equal(x.faults, in.Faults) {
+		for o := range in.State.Records.All() {
+			out[o] = true
+		}
+		return out
+	}
+	clusters := map[clustermesh.ClusterName]bool{}
+	for o := range in.news {
+		clusters[o.Cluster] = true
+	}
+	for c := range clusters {
+		for o, src := range x.sources.Of(c) {
+			if src.others != nil {
+				out[o] = true
+			}
+		}
+	}
+	return out
 }
 
 // merge replaces the rows of services that were touched. The old list stays as it is.
@@ -158,8 +187,8 @@ func replaced(old []row, gone map[*source]bool, added []row) []row {
 
 // gone returns the addresses of the pods on dead machines, sorted.
 func (x *index) gone() (out []netip.Addr) {
-	for _, src := range x.sources {
-		if src.dead {
+	for o := range x.dead {
+		if src := x.sources.Get(o); src != nil {
 			for i := range src.endpoints {
 				out = append(out, member{&src.endpoints[i], src}.addr())
 			}
@@ -190,13 +219,6 @@ func (x *index) sourceOf(in indexInputs, o clustermesh.Origin, old *source) *sou
 		return old
 	}
 	return src
-}
-
-// deadNodes returns the nodes whose machines are dead.
-func deadNodes(s clustermesh.State) map[clustermesh.Origin]bool {
-	out := s.Claimed()
-	maps.DeleteFunc(out, func(o clustermesh.Origin, claimed bool) bool { return !claimed || !s.Dead(o) })
-	return out
 }
 
 func (in indexInputs) factsOf(o clustermesh.Origin) facts {

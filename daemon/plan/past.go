@@ -34,6 +34,7 @@ type memory struct {
 	config    Config
 	serial    uint64 // number of the plan
 	stand     *stand
+	noted     noted
 	index     index
 	merged    merged
 	shares    shares

@@ -76,14 +76,14 @@ func (p *planner) plan() Result {
 	s := p.State
 	fresh := p.settle()
 	fresh = p.merged.update(s, p.Self.Cluster, p.Config) || fresh
-	own, dead := p.owned.update(p.Config.CIDRs, p.merged.given), deadNodes(s)
-	m := p.planMesh(dead, own)
-	touched := p.index.update(indexInputs{p.Inputs, dead, m})
+	own, news := p.owned.update(p.Config.CIDRs, p.merged.given), p.noted.update(s)
+	m := p.planMesh(p.noted.dead, own)
+	touched := p.index.update(indexInputs{p.Inputs, p.noted.dead, m, news})
 	p.moving = p.moving.touch(p.Now, touched)
 	p.shares.update(s, p.Self.Cluster)
 	r := Result{Allocations: p.merged.allocations, Problems: slices.Clone(p.merged.problems)}
-	for _, rec := range s.Records.All() {
-		r.Problems = append(r.Problems, rec.Problems...)
+	for o := range p.noted.troubled.All() {
+		r.Problems = append(r.Problems, s.Records.Get(o).Problems...)
 	}
 	r.Imports = p.planImports(touched, fresh)
 	r.Globals = p.planGlobals(touched)

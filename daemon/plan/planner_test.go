@@ -120,7 +120,11 @@ func TestPlannerForgetsNothing(t *testing.T) {
 					c.Node.Prefixes[i] = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, o.Cluster[0], o.Node[1], byte(p.Bits())}), 32)
 				}
 			}
-			return clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(version)}, Content: c}
+			r := clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: uint64(version)}, Content: c}
+			if rapid.IntRange(0, 3).Draw(rt, "has problems") == 0 {
+				r.Problems = []clustermesh.Problem{{Object: o.String(), Message: "something is left out"}}
+			}
+			return r
 		}
 		for _, cluster := range []clustermesh.ClusterName{"a", "b", "c"} {
 			for _, node := range []clustermesh.NodeName{"", "n1", "n2"} {
@@ -135,7 +139,7 @@ func TestPlannerForgetsNothing(t *testing.T) {
 		for step := range rapid.IntRange(1, 20).Draw(rt, "steps") {
 			s = clustermesh.State{Records: s.Records, Contacts: s.Contacts}
 			o := drawOrigin(rt)
-			switch rapid.IntRange(0, 7).Draw(rt, "what") {
+			switch rapid.IntRange(0, 8).Draw(rt, "what") {
 			case 0:
 				s.Records = s.Records.Without(o)
 			case 1, 2:
@@ -149,6 +153,10 @@ func TestPlannerForgetsNothing(t *testing.T) {
 				r.Content.Endpoints = append([]clustermesh.Endpoint(nil), r.Content.Endpoints...)
 				r.Content.Exports = append([]clustermesh.Export(nil), r.Content.Exports...)
 				s.Records = s.Records.With(o, r)
+			case 5: // a node that lists pods and says nothing of itself
+				r := s.Records.Get(mortal)
+				r.Origin, r.Content.Node = mortal, nil
+				s.Records = s.Records.With(mortal, r)
 			default:
 				s.Records = s.Records.With(o, draw(o, step))
 			}
