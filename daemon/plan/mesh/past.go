@@ -28,6 +28,7 @@ type Past struct {
 	in        Inputs // without State and Dead
 	nodes     []node // sorted by origin
 	listeners []datapath.Listener
+	seen      seen
 	// disputed are the nodes of which it counts where they are, since others have their underlay
 	// addresses too.
 	disputed map[clustermesh.Origin]bool
@@ -50,6 +51,7 @@ func Of(in Inputs, past Past) (*Mesh, Past) {
 	} else {
 		past = past.next(in)
 	}
+	past.seen = seen{in.State.Records, in.State.Proven, in.Dead}
 	if !in.Learning {
 		past.kept = past.last
 		past.had = past.forget()
@@ -70,30 +72,34 @@ func (p Past) next(in Inputs) Past {
 	p.nodes, p.listeners, p.disputed = in.nodes(), in.listeners(), m.disputed
 	p.last = m.mesh(p.nodes, p.kept)
 	p.in = in
-	p.in.State, p.in.Dead = clustermesh.State{}, nil // nodes has what counts of them; records must not stay in memory
+	p.in.State, p.in.Dead = clustermesh.State{}, nil // seen has them
 	return p
 }
 
 // same reports whether all that the last mesh was made from is as it was, and returns the nodes as
 // they are now: records can be new and have the same content.
 func (p Past) same(in Inputs) (now []node, same bool) {
-	if p.last == nil || !p.in.equal(in) || !slices.Equal(p.listeners, in.listeners()) || len(p.nodes) != in.count() {
+	if p.last == nil || !p.in.equal(in) || !slices.Equal(p.listeners, in.listeners()) {
 		return nil, false
 	}
 	now = p.nodes
 	cloned := false
-	for i, was := range p.nodes {
-		r := in.State.Records.Get(was.origin)
-		if r.Content.Node == nil {
+	for o := range p.seen.changed(in) {
+		r := in.State.Records.Get(o)
+		i, had := slices.BinarySearchFunc(now, o, func(n node, o clustermesh.Origin) int { return n.origin.Compare(o) })
+		if has := o.Node != "" && r.Content.Node != nil; has != had {
 			return nil, false
-		}
-		is := in.node(r)
-		if is == was {
+		} else if !has {
 			continue
 		}
+		was, is := now[i], in.node(r)
 		if was.dead != is.dead || was.keyProven != is.keyProven || p.disputed[was.origin] && was.at != is.at ||
 			was.Node != is.Node && !reflect.DeepEqual(was.Node, is.Node) {
 			return nil, false
+		}
+		is.Node = was.Node
+		if is == was {
+			continue
 		}
 		if !cloned {
 			now, cloned = slices.Clone(now), true
@@ -109,14 +115,29 @@ func (in Inputs) equal(o Inputs) bool {
 		slices.Equal(in.Remotes, o.Remotes) && slices.Equal(in.ClusterIPs, o.ClusterIPs) && slices.EqualFunc(in.Guests, o.Guests, Guest.equal)
 }
 
-// count returns how many nodes there are.
-func (in Inputs) count() (n int) {
-	for o, r := range in.State.Records.All() {
-		if o.Node != "" && r.Content.Node != nil {
-			n++
-		}
+// seen is what nodes was made from.
+type seen struct {
+	records clustermesh.ByOrigin[clustermesh.Record]
+	proven  clustermesh.ByOrigin[netip.AddrPort]
+	dead    map[clustermesh.Origin]bool
+}
+
+// changed returns the origins of which something may have changed since.
+func (s seen) changed(in Inputs) map[clustermesh.Origin]bool {
+	out := map[clustermesh.Origin]bool{}
+	for o := range in.State.Records.Since(s.records) {
+		out[o] = true
 	}
-	return n
+	for o := range in.State.Proven.Since(s.proven) {
+		out[o] = true
+	}
+	for o := range s.dead {
+		out[o] = true
+	}
+	for o := range in.Dead {
+		out[o] = true
+	}
+	return out
 }
 
 // forget returns what the device had without what peers of the last mesh have in the same way, and

@@ -134,8 +134,13 @@ func TestOfKeeps(t *testing.T) {
 		t.Errorf("a node came: the peers are %+v", next.Peers())
 	}
 	in.Host.Unknown = true
-	if stays, _ := mesh.Of(in, past); stays != m {
+	stays, past := mesh.Of(in, past)
+	if stays != m {
 		t.Error("on an unknown machine, the mesh did not stay")
+	}
+	in.Host.Unknown = false
+	if next, _ := mesh.Of(in, past); len(next.Peers()) != 2 {
+		t.Errorf("a node came while the machine was unknown: the peers are %+v", next.Peers())
 	}
 	if _, is := m.End(clustermesh.Origin{Cluster: "b", Node: "n3"}); is {
 		t.Error("there is an end of a node that does not exist")
