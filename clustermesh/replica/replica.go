@@ -252,6 +252,15 @@ func (r *Replica) sorted(origins []clustermesh.Origin) []Entry {
 	return out
 }
 
+// Sealed returns which records have a seal.
+func (r *Replica) Sealed() map[clustermesh.Origin]bool {
+	out := make(map[clustermesh.Origin]bool, len(r.entries))
+	for o := range r.entries {
+		out[o] = len(r.entries[o].seal) > 0
+	}
+	return out
+}
+
 // Entry returns what is held of one origin.
 func (r *Replica) Entry(o clustermesh.Origin) (Entry, bool) {
 	e, ok := r.entries[o]

@@ -26,7 +26,7 @@ type Summary struct {
 func (s *Store) Summary() Summary {
 	t := Summary{
 		Pins: s.pins, Listed: s.listed, Statements: map[clustermesh.Origin]authority.Statement{},
-		Sealed: map[clustermesh.Origin]bool{}, Roots: map[clustermesh.ClusterName]authority.PublicKey{},
+		Roots: map[clustermesh.ClusterName]authority.PublicKey{},
 	}
 	for o, v := range s.verified.of {
 		if o.Node != "" {

@@ -73,10 +73,8 @@ func onNodes(cluster, node string, change func(*clustermesh.Endpoint)) func(clus
 		if err := known(s, cluster, node); err != nil {
 			return s, err
 		}
-		for o, r := range s.Records.All() {
-			if string(o.Cluster) != cluster {
-				continue
-			}
+		records := s.Records.Draft()
+		for o, r := range s.Records.Of(clustermesh.ClusterName(cluster)) {
 			es := slices.Clone(r.Content.Endpoints)
 			for i := range es {
 				if node == "" || string(es[i].Node) == node {
@@ -84,8 +82,9 @@ func onNodes(cluster, node string, change func(*clustermesh.Endpoint)) func(clus
 				}
 			}
 			r.Content.Endpoints = es
-			s.Records = s.Records.With(o, r)
+			records.Set(o, r)
 		}
+		s.Records = records.Share()
 		return s, nil
 	}
 }
@@ -117,6 +116,7 @@ func scale(s clustermesh.State, cluster string, n int) (clustermesh.State, error
 	if err := known(s, cluster, ""); err != nil {
 		return s, err
 	}
+	records := s.Records.Draft()
 	has, last := map[clustermesh.ServiceName]int{}, map[clustermesh.ServiceName]place{}
 	for _, o := range s.Origins() {
 		if string(o.Cluster) != cluster {
@@ -132,23 +132,22 @@ func scale(s clustermesh.State, cluster string, n int) (clustermesh.State, error
 			}
 		}
 		r.Content.Endpoints = kept
-		s.Records = s.Records.With(o, r)
+		records.Set(o, r)
 	}
 	next := uint32(0)
 	for _, service := range slices.SortedFunc(maps.Keys(last), clustermesh.ServiceName.Compare) {
 		at := last[service]
 		for i := has[service]; i < n; i++ {
 			next++
-			r, e := s.Records.Get(at.origin), at.endpoint
+			r, e := records.Get(at.origin), at.endpoint
 			e.Addr, e.Pod = invented(next), fmt.Sprintf("new-%d", i+1-has[service])
 			r.Content.Endpoints = append(r.Content.Endpoints, e)
-			s.Records = s.Records.With(at.origin, r)
+			records.Set(at.origin, r)
 		}
 	}
-	for o, r := range s.Records.All() {
-		if string(o.Cluster) == cluster {
-			slices.SortStableFunc(r.Content.Endpoints, func(a, b clustermesh.Endpoint) int { return a.Service.Compare(b.Service) })
-		}
+	s.Records = records.Share()
+	for _, r := range s.Records.Of(clustermesh.ClusterName(cluster)) {
+		slices.SortStableFunc(r.Content.Endpoints, func(a, b clustermesh.Endpoint) int { return a.Service.Compare(b.Service) })
 	}
 	return s, nil
 }

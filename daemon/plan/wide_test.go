@@ -13,7 +13,8 @@ import (
 
 // wide is 10,000 nodes in 100 clusters, and 1,000 services with 30 endpoints in two of these each.
 func wide() clustermesh.State {
-	s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
+	var records clustermesh.Draft[clustermesh.Record]
+	var contacts clustermesh.Draft[clustermesh.Contact]
 	own := clustermesh.Content{}
 	for c := range 100 {
 		cluster := clustermesh.Origin{Cluster: clustermesh.ClusterName(fmt.Sprintf("c%03d", c))}
@@ -32,8 +33,8 @@ func wide() clustermesh.State {
 					Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Node: o.Node,
 				})
 			}
-			s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Content: content})
-			s.Contacts = s.Contacts.With(o, clustermesh.Alive)
+			records.Set(o, clustermesh.Record{Origin: o, Content: content})
+			contacts.Set(o, clustermesh.Alive)
 		}
 		for i := range 20 {
 			name := clustermesh.ServiceName{Namespace: "default", Name: fmt.Sprintf("s%04d", c/2*20+i)}
@@ -43,8 +44,9 @@ func wide() clustermesh.State {
 				own.Allocations = append(own.Allocations, clustermesh.Allocation{Service: name, IP: netip.AddrFrom4([4]byte{241, 9, byte(c), byte(i + 1)})})
 			}
 		}
-		s.Records = s.Records.With(cluster, clustermesh.Record{Origin: cluster, Content: clustermesh.Content{Exports: exports}})
+		records.Set(cluster, clustermesh.Record{Origin: cluster, Content: clustermesh.Content{Exports: exports}})
 	}
+	s := clustermesh.State{Records: records.Share(), Contacts: contacts.Share()}
 	edit(&s, "c000", "", func(c *clustermesh.Content) { c.Allocations = own.Allocations })
 	return s
 }

@@ -184,8 +184,6 @@ func (n *Node) Entry(o clustermesh.Origin) (replica.Entry, bool) { return n.repl
 // Trust returns whom this node believes. The maps are never changed afterwards.
 func (n *Node) Trust() trust.Summary {
 	t := n.trust.Summary()
-	for _, e := range n.replica.Entries() {
-		t.Sealed[e.Record.Origin] = len(e.Seal()) > 0
-	}
+	t.Sealed = n.replica.Sealed()
 	return t
 }

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/trust"
 )
 
 // large is a node among 10,000, in 100 clusters of 100, that hears all others.
@@ -17,12 +19,12 @@ type large struct {
 	now     time.Time
 	others  []clustermesh.Origin
 	peers   []member.Peer
-	records clustermesh.ByOrigin[clustermesh.Record]
+	records clustermesh.Draft[clustermesh.Record]
 }
 
-func newLarge(tb testing.TB, clusters, nodes int) *large {
+func newLarge(tb testing.TB, clusters, nodes int, pinned bool) *large {
 	tb.Helper()
-	l := &large{now: at, records: clustermesh.ByOrigin[clustermesh.Record]{}}
+	l := &large{now: at}
 	self := origin("c000", "n000")
 	var saved Saved
 	for c := range clusters {
@@ -38,7 +40,11 @@ func newLarge(tb testing.TB, clusters, nodes int) *large {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(fmt.Sprintf("c%03d", c))}
 		saved.Records = append(saved.Records, l.entry(tb, o, clustermesh.Content{Nodes: names, AsOf: at.Unix()}, 1))
 	}
-	l.Node = New(config(self, at), saved, at)
+	cfg := config(self, at)
+	if pinned {
+		cfg = l.signing(cfg, clusters)
+	}
+	l.Node = New(cfg, saved, at)
 	l.SetRunning(true, at)
 	var events []MemberEvent
 	for _, o := range l.others {
@@ -47,12 +53,37 @@ func newLarge(tb testing.TB, clusters, nodes int) *large {
 		events = append(events, MemberEvent{Member: p, Addr: l.where(o), Alive: true})
 	}
 	l.Beat(events, nil, l.now)
-	for i := range l.peers {
+	for i, p := range l.peers {
 		l.hear(tb, i)
+		l.Pinged(p.ID, l.where(p.Origin).Addr(), 20*time.Millisecond, l.now)
 	}
 	l.publishOwn()
 	l.pass(3 * time.Second)
 	return l
+}
+
+// signing returns the configuration of a node that believes all clusters by pins. What is signed is not verified.
+func (l *large) signing(c Config, clusters int) Config {
+	pins := authority.Pins{}
+	for i := range clusters {
+		name := clustermesh.ClusterName(fmt.Sprintf("c%03d", i))
+		pins[name] = authority.Pin{
+			Cluster: name, Roots: []authority.PublicKey{{1, byte(i)}}, Namespaces: []string{"*"},
+			Pods:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i)}), 16)},
+			Nodes: []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")},
+		}
+	}
+	c = signing(c, pins)
+	c.Authority.Verify = func(pins authority.Pins, o clustermesh.Origin, _, _ []byte, _ trust.Signed) (trust.Signed, error) {
+		s := authority.Statement{Root: pins[o.Cluster].Roots[0]}
+		if n := l.records.Get(o).Content.Node; n != nil {
+			s.Cluster, s.Node, s.Addresses, s.Prefixes = o.Cluster, o.Node, n.Addresses, n.Prefixes
+			s.Key = authority.PublicKey{2, byte(n.Prefixes[0].Addr().As4()[1]), n.Prefixes[0].Addr().As4()[2]}
+			s.Serial, s.NotBefore, s.NotAfter = 1, at.Unix(), at.Add(authority.Validity).Unix()
+		}
+		return trust.Signed{Statement: s, Bytes: []byte("signed")}, nil
+	}
+	return c
 }
 
 // numbered is the content of a node's record in a version.
@@ -76,7 +107,7 @@ func (l *large) entry(tb testing.TB, o clustermesh.Origin, c clustermesh.Content
 	if o.Node == "" {
 		epoch /= uint64(time.Millisecond)
 	}
-	l.records = l.records.With(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: epoch, Version: version}, Content: c})
+	l.records.Set(o, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: epoch, Version: version}, Content: c})
 	e, err := replica.NewEntry(l.records.Get(o))
 	if err != nil {
 		tb.Fatal(err)
@@ -91,7 +122,8 @@ func (l *large) where(o clustermesh.Origin) netip.AddrPort {
 // hear opens a stream of a peer, with a first frame.
 func (l *large) hear(tb testing.TB, i int) *Session {
 	tb.Helper()
-	s, err := l.Opened(Peer{Peer: l.peers[i]}, Shown{}, l.where(l.others[i]).Addr().String(), l.now)
+	_, generation := l.Pins()
+	s, err := l.Opened(Peer{Peer: l.peers[i]}, Shown{Stated: true, Generation: generation}, l.where(l.others[i]).Addr().String(), l.now)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -120,7 +152,11 @@ func (l *large) beat(events []MemberEvent) {
 
 // BenchmarkLarge is what events cost a node of 10,000, under the lock of package gossip.
 func BenchmarkLarge(b *testing.B) {
-	l := newLarge(b, 100, 100)
+	b.Run("open", func(b *testing.B) { newLarge(b, 100, 100, false).bench(b) })
+	b.Run("pinned", func(b *testing.B) { newLarge(b, 100, 100, true).bench(b) })
+}
+
+func (l *large) bench(b *testing.B) {
 	changed := len(l.others) - 1
 	session := l.hear(b, changed)
 	version := uint64(1)

@@ -48,7 +48,7 @@ const (
 )
 
 // kindsOf returns what a node is. Of itself, a node says little.
-func (c *Contacts) kindsOf(n *contact) (is kinds) {
+func (c *Contacts) kindsOf(n *contact, silent bool) (is kinds) {
 	add := func(k kinds, that bool) {
 		if that {
 			is |= k
@@ -69,7 +69,7 @@ func (c *Contacts) kindsOf(n *contact) (is kinds) {
 	add(isMember, member)
 	add(isExpected, alive || member && state == clustermesh.Held)
 	add(isUnproven, member && (!alive || n.mute > 0))
-	add(isSilent, n.written.known && n.of() == clustermesh.Silent)
+	add(isSilent, n.written.known && silent)
 	add(isIdle, !n.written.known && !member && n.streams == 0 && !n.probing && !n.asking)
 	if n.written.known && n.origin.Node != "" && !n.probing {
 		add(isLost, !alive || n.streamed && n.streams == 0)
@@ -81,7 +81,8 @@ func (c *Contacts) kindsOf(n *contact) (is kinds) {
 // note brings the index up to date with a node. It is called after each change of its contact.
 func (c *Contacts) note(n *contact) {
 	s := &c.slots[n.at]
-	was, is := s.is, c.kindsOf(n)
+	of := n.of()
+	was, is := s.is, c.kindsOf(n, of == clustermesh.Silent)
 	s.is, s.framed = is, n.framed
 	changed := was ^ is
 	if changed&isAlive != 0 {
@@ -95,7 +96,7 @@ func (c *Contacts) note(n *contact) {
 	}
 	c.asking += more(was, is, isAsked)
 	c.probing += more(was, is, isProbed)
-	if of := n.of(); n.origin != c.self && of != n.shown {
+	if n.origin != c.self && of != n.shown {
 		n.shown = of
 		put(&c.contacts, n.origin, of != clustermesh.Held, of)
 	}
