@@ -101,5 +101,11 @@ func difference(before, after []clustermesh.Origin) (gone, fresh []clustermesh.O
 	return append(gone, before...), append(fresh, after...)
 }
 
+// IsNeighbour reports whether there should be a stream to a daemon.
+func (r *Replica) IsNeighbour(p Peer) bool {
+	_, is := r.peers.at[p]
+	return is
+}
+
 // Neighbours returns the daemons to keep a stream to.
 func (r *Replica) Neighbours() []Peer { return slices.Clone(r.peers.list) }

@@ -25,40 +25,30 @@ func (n *Node) Targets(seeds []member.Target, now time.Time) (out []member.Targe
 	if n.seeds.Resolved(seeds) {
 		n.actions.Changed = true
 	}
-	alive := map[clustermesh.Origin]bool{n.cfg.Self: true}
-	var live []netip.AddrPort
-	neighbours := map[clustermesh.Origin]bool{}
-	for _, o := range n.replica.Neighbours() {
-		neighbours[o] = true
-	}
-	for o := range n.contacts.Alive().All() {
-		if neighbours[o] && n.contacts.OneSided(o, now) {
-			continue
-		}
-		alive[o] = true
-		// A mere report of where it is does not spare a seed there the question who it is.
-		if at := n.Addr(o, now); n.isAt(o, at.Addr()) {
-			live = append(live, at)
-		}
-	}
 	records := n.records.Records()
-	var lost []clustermesh.Origin // sorted, so that only Config.Random decides who is tried
-	for o, rec := range records.All() {
-		if !alive[o] && rec.Content.Node != nil {
-			lost = append(lost, o)
-		}
+	missing := n.contacts.Missing(records, n.replica.IsNeighbour, now)
+	wanted := map[netip.AddrPort]bool{}
+	for _, s := range seeds {
+		wanted[s.Addr] = true
 	}
-	slices.SortFunc(lost, clustermesh.Origin.Compare)
 	var lists [][]netip.AddrPort // one for each cluster
-	for i, o := range lost {
-		if i == 0 || o.Cluster != lost[i-1].Cluster {
+	for i, o := range missing {
+		if i == 0 || o.Cluster != missing[i-1].Cluster {
 			lists = append(lists, nil)
 		}
 		list, rec := &lists[len(lists)-1], records.Get(o)
 		for _, a := range observe.ProbeAddrs(rec, n.contacts.Addr(o)) {
 			if a.Addr() != rec.Content.Node.Inside {
-				*list = append(*list, a)
+				*list, wanted[a] = append(*list, a), true
 			}
+		}
+	}
+	var live []netip.AddrPort
+	for _, o := range n.contacts.MayBeAt(wanted, records) {
+		_, lost := slices.BinarySearchFunc(missing, o, clustermesh.Origin.Compare)
+		// A mere report of where it is does not spare a seed there the question who it is.
+		if at := n.Addr(o, now); !lost && n.isAt(o, at.Addr()) {
+			live = append(live, at)
 		}
 	}
 	return n.seeds.Targets(seeds, lists, live, n.cfg.Random)

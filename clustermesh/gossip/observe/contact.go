@@ -95,6 +95,7 @@ type contact struct {
 // written is whether there is a record of a node, when the life that wrote it began, and the one that it names.
 type written struct {
 	known       bool
+	ofNode      bool // it describes the node
 	epoch, life uint64
 }
 
@@ -102,7 +103,7 @@ type written struct {
 func (n *contact) wrote(rec clustermesh.Record, known bool) {
 	n.written = written{known: known, epoch: rec.Stamp.Epoch}
 	if rec.Content.Node != nil {
-		n.written.life = rec.Content.Node.Life
+		n.written.ofNode, n.written.life = true, rec.Content.Node.Life
 	}
 }
 

@@ -147,6 +147,26 @@ func (s scan) check(t *rapid.T) {
 		got[o] = len(addrs)
 	}
 	same(t, "duplicates", got, duplicates)
+	s.checkPlaces(t)
+}
+
+// checkPlaces compares who is missing, and who may be where, with a scan.
+func (s scan) checkPlaces(t *rapid.T) {
+	neighbour := func(o clustermesh.Origin) bool { return o.Node == "n2" }
+	missing := []clustermesh.Origin{}
+	for o, r := range s.known.All() {
+		n := s.look(o)
+		alive := n.state() == clustermesh.Alive && !(neighbour(o) && n.oneSided(s.now))
+		if o != s.self && r.Content.Node != nil && !alive {
+			missing = append(missing, o)
+		}
+		at := s.Place(o, r, s.now)
+		if may := s.MayBeAt(map[netip.AddrPort]bool{at: true}, s.known); o != s.self && n.state() == clustermesh.Alive && at.IsValid() && !slices.Contains(may, o) {
+			t.Fatalf("%s is at %s, and those that may be there are %v", o, at, may)
+		}
+	}
+	slices.SortFunc(missing, clustermesh.Origin.Compare)
+	same(t, "missing", append([]clustermesh.Origin{}, s.Missing(s.known, neighbour, s.now)...), missing)
 }
 
 // drawer draws what happens to contacts.
@@ -195,6 +215,9 @@ func (d *drawer) events() map[string]func() {
 			rec := clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: rapid.SampledFrom([]uint64{5, 5, 5, 4, 6}).Draw(d.T, "epoch")}}
 			if rapid.Bool().Draw(d.T, "of a node") {
 				rec.Content.Node = &clustermesh.Node{Life: uint64(rapid.IntRange(0, 6).Draw(d.T, "life"))}
+				if rapid.Bool().Draw(d.T, "has an address") {
+					rec.Content.Node.Addresses, rec.Content.Node.GossipPort = []netip.Addr{where.Addr()}, d.addr().Port()
+				}
 			}
 			d.known = d.known.With(o, rec)
 		},

@@ -40,6 +40,48 @@ func (c *Contacts) Dialled(o clustermesh.Origin, rec clustermesh.Record, at neti
 	return false
 }
 
+// Missing returns the nodes with a record of themselves that are not alive, or may not have heard of this node,
+// sorted: those to look for.
+func (c *Contacts) Missing(known records, neighbour func(clustermesh.Origin) bool, now time.Time) (out []clustermesh.Origin) {
+	c.Know(known)
+	for i := range c.slots {
+		s := &c.slots[i]
+		if s.is&isWatched != 0 || !s.written.ofNode || s.origin == c.self {
+			continue
+		}
+		if s.is&isAlive == 0 || neighbour(s.origin) && s.oneSided(now) {
+			out = append(out, s.origin)
+		}
+	}
+	slices.SortFunc(out, clustermesh.Origin.Compare)
+	return out
+}
+
+// MayBeAt returns the nodes that are alive, and of which Place can return one of some addresses.
+func (c *Contacts) MayBeAt(addrs map[netip.AddrPort]bool, known records) (out []clustermesh.Origin) {
+	if len(addrs) == 0 {
+		return nil
+	}
+	for i := range c.slots {
+		s := &c.slots[i]
+		if s.is&isAlive == 0 {
+			continue
+		}
+		may := addrs[s.metAddr] || addrs[s.where()]
+		if rec := known.Peek(s.origin); rec != nil && rec.Content.Node != nil && c.pinned(s.origin.Cluster) {
+			n := rec.Content.Node
+			for _, a := range n.Addresses[:min(len(n.Addresses), maxAddrs)] {
+				may = may || addrs[netip.AddrPortFrom(a, n.GossipPort)]
+			}
+		}
+		if may {
+			out = append(out, s.origin)
+		}
+	}
+	slices.SortFunc(out, clustermesh.Origin.Compare)
+	return out
+}
+
 // Place returns where to dial a node; zero if nothing is known of it. Of a pinned cluster, its record
 // comes first, whose addresses the root stated, then where a dial proved who it is. Where memberlist says
 // it is comes last, because a holder of the gossip key can move a member. An address that failed waits
