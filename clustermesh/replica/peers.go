@@ -38,7 +38,11 @@ func (n *neighbours) swap(i, j int) {
 
 // draw chooses again who comes first.
 func (n *neighbours) draw(rng *rand.Rand) {
-	for i := range min(drawn, len(n.list)) {
+	if len(n.list) <= drawn {
+		rng.Shuffle(len(n.list), n.swap)
+		return
+	}
+	for i := range drawn {
 		n.swap(i, i+rng.IntN(len(n.list)-i))
 	}
 }
