@@ -86,17 +86,17 @@ var (
 // is true for a record that was admitted before.
 func (s *verifier) verify(e replica.Entry, again bool, now time.Time) (authority.Statement, error) {
 	o := e.Record.Origin
+	known, any := s.verified.of[o]
+	if any && known.is(e) {
+		return s.standsBy(o, known.Statement, now)
+	}
 	raw, err := e.Bytes()
 	if err != nil {
 		return authority.Statement{}, err
 	}
 	sum := sha256.Sum256(slices.Concat(e.Seal(), raw))
-	known, any := s.verified.of[o]
 	if any && known.sum == sum {
-		if o.Node != "" && s.isVoid(known.Statement, now) {
-			return known.Statement, errWithdrawn
-		}
-		return known.Statement, nil
+		return s.standsBy(o, known.Statement, now)
 	}
 	signed, err := s.cfg.Verify(s.pins, o, raw, e.Seal(), known.Signed)
 	stated := signed.Statement
@@ -111,12 +111,27 @@ func (s *verifier) verify(e replica.Entry, again bool, now time.Time) (authority
 		return stated, errOlder
 	}
 	s.bound()
-	next := verification{signed, sum, stated.Latest(known.latest, now), known.replaced}
+	next := verification{signed, sum, e.Version(), e.Seal(), stated.Latest(known.latest, now), known.replaced}
 	if known.latest.Older(stated, now) && known.latest.Lasting().Exceeds(stated) {
 		next.replaced = known.latest.Serial + 1
 	}
 	s.verified.set(o, next)
 	s.addMachines(stated)
+	return stated, nil
+}
+
+// is reports whether an entry is the one that was verified: that has its seal, in the same memory. So entries that are
+// held need not be encoded to be admitted again.
+func (v verification) is(e replica.Entry) bool {
+	seal := e.Seal()
+	return len(seal) > 0 && len(seal) == len(v.seal) && &seal[0] == &v.seal[0] && e.Version() == v.version
+}
+
+// standsBy returns a statement that was verified, or that its cluster has withdrawn it.
+func (s *verifier) standsBy(o clustermesh.Origin, stated authority.Statement, now time.Time) (authority.Statement, error) {
+	if o.Node != "" && s.isVoid(stated, now) {
+		return stated, errWithdrawn
+	}
 	return stated, nil
 }
 

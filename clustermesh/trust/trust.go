@@ -117,6 +117,9 @@ type verifier struct {
 type verification struct {
 	Signed
 	sum [sha256.Size]byte
+	// version and seal are those of the entry, as it is held.
+	version replica.Version
+	seal    []byte
 	// latest is the statement about the node that makes older ones void.
 	latest authority.Statement
 	// replaced is the first serial after an earlier statement that gave the node more, besides single pods; 0 if

@@ -112,7 +112,7 @@ func (l *large) entry(tb testing.TB, o clustermesh.Origin, c clustermesh.Content
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return e
+	return e.Sealed([]byte("sealed"))
 }
 
 func (l *large) where(o clustermesh.Origin) netip.AddrPort {
@@ -213,6 +213,7 @@ func (l *large) bench(b *testing.B) {
 	b.Run("frame", func(b *testing.B) {
 		stepped(b, func() { session.Receive(nil, l.now) })
 	})
+	b.Run("all records admitted again", func(b *testing.B) { stepped(b, func() { l.readmit(nil) }) })
 	b.Run("Trust", func(b *testing.B) { stepped(b, func() { l.Trust() }) })
 	b.Run("Targets", func(b *testing.B) { stepped(b, func() { l.Targets(nil, l.now) }) })
 	b.Run("Wanted", func(b *testing.B) { stepped(b, func() { l.Wanted(l.now) }) })
