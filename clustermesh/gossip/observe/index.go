@@ -8,7 +8,7 @@ import (
 )
 
 // index is what Contacts knows of all nodes together, kept up with each change of one. So no event has to look
-// at what is known of every node. A few questions look through the slots: of 10,000 nodes, that takes some µs.
+// at what is known of every node. A few questions look through the slots: of 10,000 nodes, that takes 10 to 100 µs.
 type index struct {
 	slots           []slot
 	asking, probing int // how many are being asked, and probed
