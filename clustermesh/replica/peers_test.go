@@ -60,7 +60,7 @@ func TestMembersChange(t *testing.T) {
 
 // TestDraw: each neighbour comes first about as often as any other.
 func TestDraw(t *testing.T) {
-	const peers, draws = 3 * drawn, 64_000
+	const peers, draws = 3 * drawn, 30_000
 	var n neighbours
 	for i := range peers {
 		n.add(simOrigin(i))
