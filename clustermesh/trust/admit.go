@@ -127,7 +127,7 @@ func (v verification) is(e replica.Entry) bool {
 	return len(seal) > 0 && len(seal) == len(v.seal) && &seal[0] == &v.seal[0] && e.Version() == v.version
 }
 
-// standsBy returns a statement that was verified, or that its cluster has withdrawn it.
+// standsBy returns a statement that was verified, with errWithdrawn if its cluster has withdrawn it.
 func (s *verifier) standsBy(o clustermesh.Origin, stated authority.Statement, now time.Time) (authority.Statement, error) {
 	if o.Node != "" && s.isVoid(stated, now) {
 		return stated, errWithdrawn

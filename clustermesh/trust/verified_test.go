@@ -11,6 +11,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/replica"
 )
 
 // TestVerified: whatever is verified and forgotten, the late statements and the shared keys are those that one gets by
@@ -117,4 +118,34 @@ func TestMixedUIDsOfChanges(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestIsVerified: only the entry that was verified counts as that, held or not: not one with other bytes, nor with a
+// seal that has come again.
+func TestIsVerified(t *testing.T) {
+	o, seal := node("east", "n1"), []byte("sealed")
+	entry := func(version uint64) replica.Entry {
+		e, err := replica.NewEntry(clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: version}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	e := entry(1).Sealed(seal)
+	v := verification{version: e.Version(), seal: e.Seal()}
+	for what, c := range map[string]struct {
+		e    replica.Entry
+		want bool
+	}{
+		"as it came":    {e, true},
+		"held":          {e.Held(), true},
+		"sealed again":  {e.Sealed(slices.Clone(seal)), false},
+		"a part of it":  {e.Sealed(seal[:3]), false},
+		"without seal":  {entry(1), false},
+		"another entry": {entry(2).Sealed(seal), false},
+	} {
+		if got := v.is(c.e); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
 }

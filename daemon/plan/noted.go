@@ -6,7 +6,8 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// noted is the state of the last plan, and what few records say, so that a plan need not look at the others.
+// noted is the state of the last plan, and which records have claims or Problems: few have, and a plan need not look
+// at the others.
 type noted struct {
 	records  clustermesh.ByOrigin[clustermesh.Record]
 	contacts clustermesh.ByOrigin[clustermesh.Contact]

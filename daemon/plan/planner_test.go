@@ -153,7 +153,7 @@ func TestPlannerForgetsNothing(t *testing.T) {
 				r.Content.Endpoints = append([]clustermesh.Endpoint(nil), r.Content.Endpoints...)
 				r.Content.Exports = append([]clustermesh.Export(nil), r.Content.Exports...)
 				s.Records = s.Records.With(o, r)
-			case 5: // a node that lists pods and says nothing of itself
+			case 5: // a record with pods and without its node
 				r := s.Records.Get(mortal)
 				r.Origin, r.Content.Node = mortal, nil
 				s.Records = s.Records.With(mortal, r)

@@ -71,7 +71,7 @@ func (c *Contacts) node(o clustermesh.Origin) *contact {
 	return c.add(o)
 }
 
-// look returns the contact with a node as it is; that of an unknown node says nothing.
+// look returns the contact with a node as it is; that of an unknown node is empty.
 func (c *Contacts) look(o clustermesh.Origin) *contact {
 	if n := c.nodes[o]; n != nil {
 		return n

@@ -43,11 +43,11 @@ const (
 	isSeveral
 	// isSilent: it has a record, and its machine is silent.
 	isSilent
-	// isIdle: nothing is known of it except what was.
+	// isIdle: it has no record, life or stream, and nothing is asked: it is forgotten once its last proof is old.
 	isIdle
 )
 
-// kindsOf returns what a node is. Of itself, a node says little.
+// kindsOf returns what a node is. Of the node itself, only what its lives are matters.
 func (c *Contacts) kindsOf(n *contact, silent bool) (is kinds) {
 	add := func(k kinds, that bool) {
 		if that {
