@@ -48,7 +48,8 @@ func (b ByOrigin[V]) Lookup(o Origin) (v V, has bool) {
 	return v, false
 }
 
-// Peek returns the value of an origin, without a copy of it; nil if it has none. It must not be changed.
+// Peek returns the value of an origin, without a copy of it; nil if it has none. It must not be
+// changed.
 func (b ByOrigin[V]) Peek(o Origin) *V { return b.find(o) }
 
 // Len returns how many origins have a value.

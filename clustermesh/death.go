@@ -64,8 +64,8 @@ func (s State) deadBy(node Origin, w witnesses) bool {
 	return false
 }
 
-// DeadBy returns the nodes that are Dead, if only the records of these origins have claims. It looks at no other
-// records than those of the clusters whose nodes are claimed silent.
+// DeadBy returns the nodes that are Dead, if only the records of these origins have claims. It
+// looks at no other records than those of the clusters whose nodes are claimed silent.
 func (s State) DeadBy(claimants ByOrigin[bool]) map[Origin]bool {
 	all := map[Origin]witnesses{}
 	for o := range claimants.All() {

@@ -7,10 +7,11 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// drawn is how many neighbours are drawn anew with each tick: more than are sent news.
+// drawn is how many neighbours each tick draws: more than are sent news.
 const drawn = 64
 
-// neighbours are the peers that this replica exchanges records with. The first of them are a random choice.
+// neighbours are the peers that this replica exchanges records with. The first of them are a random
+// choice.
 type neighbours struct {
 	list []Peer
 	at   map[Peer]int // where they are in list
@@ -75,7 +76,8 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 	return out
 }
 
-// distinct returns a list sorted, each origin once and without self: the list itself if it is that already.
+// distinct returns a list sorted, each origin once and without self: the list itself if it is that
+// already.
 func distinct(list []clustermesh.Origin, self clustermesh.Origin) []clustermesh.Origin {
 	ascends := true
 	for i := range list {
@@ -89,7 +91,8 @@ func distinct(list []clustermesh.Origin, self clustermesh.Origin) []clustermesh.
 	return slices.Compact(list)
 }
 
-// difference returns what only the first of two lists has, and what only the second has. Both are sorted.
+// difference returns what only the first of two lists has, and what only the second has. Both are
+// sorted.
 func difference(before, after []clustermesh.Origin) (gone, fresh []clustermesh.Origin) {
 	for len(before) > 0 && len(after) > 0 {
 		a, b := before[0], after[0]

@@ -12,8 +12,8 @@ import (
 	"strait.io/strait/clustermesh/topology"
 )
 
-// TestMembersChange: however the members change, and whatever is drawn in between, the neighbours are those that the
-// topology chooses of the members, and the Outputs say what changed of them.
+// TestMembersChange: however the members change, and whatever is drawn in between, the neighbours
+// are those that the topology chooses of the members, and the Outputs say what changed of them.
 func TestMembersChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := rapid.SampledFrom([]topology.Topology{topology.FullMesh{}, ring{}, relays{}}).Draw(t, "topology")

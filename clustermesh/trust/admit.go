@@ -120,14 +120,15 @@ func (s *verifier) verify(e replica.Entry, again bool, now time.Time) (authority
 	return stated, nil
 }
 
-// is reports whether an entry is the one that was verified: that has its seal, in the same memory. So entries that are
-// held need not be encoded to be admitted again.
+// is reports whether an entry is the one that was verified: that has its seal, in the same memory.
+// So entries that are held need not be encoded to be admitted again.
 func (v verification) is(e replica.Entry) bool {
 	seal := e.Seal()
 	return len(seal) > 0 && len(seal) == len(v.seal) && &seal[0] == &v.seal[0] && e.Version() == v.version
 }
 
-// standsBy returns a statement that was verified, with errWithdrawn if its cluster has withdrawn it.
+// standsBy returns a statement that was verified, with errWithdrawn if its cluster has withdrawn
+// it.
 func (s *verifier) standsBy(o clustermesh.Origin, stated authority.Statement, now time.Time) (authority.Statement, error) {
 	if o.Node != "" && s.isVoid(stated, now) {
 		return stated, errWithdrawn

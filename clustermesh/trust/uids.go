@@ -9,10 +9,10 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// mixedUID returns a Problem of a pinned cluster whose records, all sealed by its pinned roots, name
-// several UIDs, or another one than its pin. Then two clusters have the same id and the same root, or the
-// cluster was built again. Both are believed, because the root is what was pinned; a node can lie about its
-// UID, and so must not decide which of the two is the right one.
+// mixedUID returns a Problem of a pinned cluster whose records, all sealed by its pinned roots,
+// name several UIDs, or another one than its pin. Then two clusters have the same id and the same
+// root, or the cluster was built again. Both are believed, because the root is what was pinned; a
+// node can lie about its UID, and so must not decide which of the two is the right one.
 func mixedUID(c clustermesh.ClusterName, pin string, records clustermesh.ByOrigin[clustermesh.Record]) (p clustermesh.Problem, mixed bool) {
 	uids := map[string]clustermesh.Origin{} // by UID, the first that has it
 	for o, r := range records.Of(c) {

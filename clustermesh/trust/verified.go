@@ -10,8 +10,8 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// verified is what was verified last of each origin, with what can be wrong with all of it, so that a look for
-// that need not go through everything.
+// verified is what was verified last of each origin, with what can be wrong with all of it, so that
+// a look for that need not go through everything.
 type verified struct {
 	of map[clustermesh.Origin]verification
 	// ours are those of the node's own cluster.
@@ -20,7 +20,8 @@ type verified struct {
 	// byKey are the nodes whose statements have a key, and shared are the keys of several.
 	byKey  map[authority.PublicKey]map[clustermesh.Origin]bool
 	shared map[authority.PublicKey]bool
-	// late are the nodes whose statements may be late. Those of the others are not before lateAt, in Unix seconds.
+	// late are the nodes whose statements may be late. Those of the others are not before lateAt,
+	// in Unix seconds.
 	late   []clustermesh.Origin
 	lateAt int64
 }
@@ -126,8 +127,8 @@ type uids struct {
 	mixed      map[clustermesh.ClusterName]clustermesh.Problem
 }
 
-// update looks at the clusters whose records have changed, and returns a Problem for each of all pinned clusters
-// that has one; see mixedUID.
+// update looks at the clusters whose records have changed, and returns a Problem for each of all
+// pinned clusters that has one; see mixedUID.
 func (u *uids) update(pins authority.Pins, generation uint64, records clustermesh.ByOrigin[clustermesh.Record]) (out []clustermesh.Problem) {
 	changed := map[clustermesh.ClusterName]bool{}
 	if u.mixed == nil || u.generation != generation {

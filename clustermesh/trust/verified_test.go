@@ -14,8 +14,8 @@ import (
 	"strait.io/strait/clustermesh/replica"
 )
 
-// TestVerified: whatever is verified and forgotten, the late statements and the shared keys are those that one gets by
-// looking at everything.
+// TestVerified: whatever is verified and forgotten, the late statements and the shared keys are
+// those that one gets by looking at everything.
 func TestVerified(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v, began := newVerified("west"), time.Unix(1e9, 0)
@@ -85,7 +85,8 @@ func TestVerified(t *testing.T) {
 	})
 }
 
-// TestMixedUIDsOfChanges: whatever changes of records and pins, the Problems are those of all clusters as they are.
+// TestMixedUIDsOfChanges: whatever changes of records and pins, the Problems are those of all
+// clusters as they are.
 func TestMixedUIDsOfChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var u uids
@@ -120,8 +121,8 @@ func TestMixedUIDsOfChanges(t *testing.T) {
 	})
 }
 
-// TestIsVerified: only the entry that was verified counts as that, held or not: not one with other bytes, nor with a
-// seal that has come again.
+// TestIsVerified: only the entry that was verified counts as that, held or not: not one with other
+// bytes, nor with a seal that has come again.
 func TestIsVerified(t *testing.T) {
 	o, seal := node("east", "n1"), []byte("sealed")
 	entry := func(version uint64) replica.Entry {

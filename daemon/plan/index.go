@@ -70,8 +70,8 @@ func (x *index) of(s clustermesh.ServiceName) []row {
 	return nil
 }
 
-// indexInputs is what an index is made from: the Inputs, which nodes' machines are dead, the mesh, and of which
-// origins something else has changed since the last time.
+// indexInputs is what an index is made from: the Inputs, which nodes' machines are dead, the mesh,
+// and of which origins something else has changed since the last time.
 type indexInputs struct {
 	Inputs
 	dead map[clustermesh.Origin]bool

@@ -6,19 +6,20 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// noted is the state of the last plan, and which records have claims or Problems: few have, and a plan need not look
-// at the others.
+// noted is the state of the last plan, and which records have claims or Problems: few have, and a
+// plan need not look at the others.
 type noted struct {
 	records  clustermesh.ByOrigin[clustermesh.Record]
 	contacts clustermesh.ByOrigin[clustermesh.Contact]
-	// claimants are the origins that claim nodes silent, and troubled those whose records have Problems.
+	// claimants are the origins that claim nodes silent, and troubled those whose records have
+	// Problems.
 	claimants, troubled clustermesh.ByOrigin[bool]
 	// dead are the nodes whose machines are dead. It is never changed.
 	dead map[clustermesh.Origin]bool
 }
 
-// update takes note of a state. It returns the origins of which something may have changed: the record, the contact,
-// whether the machine is dead, or how their cluster drains them.
+// update takes note of a state. It returns the origins of which something may have changed: the
+// record, the contact, whether the machine is dead, or how their cluster drains them.
 func (x *noted) update(s clustermesh.State) (news map[clustermesh.Origin]bool) {
 	news = map[clustermesh.Origin]bool{}
 	claimants, troubled := x.claimants.Draft(), x.troubled.Draft()

@@ -111,7 +111,8 @@ func (c *Clusters) Belongs(name clustermesh.ClusterName, uid string) (other stri
 // SetPinned sets whether there are pins.
 func (c *Clusters) SetPinned(pinned bool) { c.pinned = pinned }
 
-// Look notes of which clusters nodes are alive, and reports whether any name got an owner since the last call.
+// Look notes of which clusters nodes are alive, and reports whether any name got an owner since the
+// last call.
 func (c *Clusters) Look(alive []clustermesh.ClusterName, now time.Time) (moved bool) {
 	if c.pinned {
 		return false

@@ -105,7 +105,8 @@ func TestRoomKnown(t *testing.T) {
 	}
 }
 
-// TestRoomCounts: whoever comes, goes, and becomes known or unknown, the counts are those of the seats.
+// TestRoomCounts: however members come, go, and become known or unknown, the counts are those of the
+// seats.
 func TestRoomCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, now := NewRoom(3), time.Unix(1000, 0)

@@ -9,8 +9,8 @@ import (
 type Actions struct {
 	// Log are lines for the log.
 	Log []Line
-	// Neighbours are those to keep a stream to from now on (true) or no more (false). Messages to a new one can
-	// be sent at once; they wait for its stream.
+	// Neighbours are those to keep a stream to from now on (true) or no more (false). Messages to a
+	// new one can be sent at once; they wait for its stream.
 	Neighbours map[clustermesh.Origin]bool
 	// Send are messages to neighbours. To wait for one must not delay the others.
 	Send []replica.Envelope

@@ -58,8 +58,8 @@ func (e *epochs) behind(self clustermesh.Origin, records clustermesh.ByOrigin[cl
 	return by
 }
 
-// epochs are those of the records of other nodes. No epoch of the records seen is later than latest, so that all
-// of them are looked at only while that is in the future.
+// epochs are those of the records of other nodes. No epoch of the records seen is later than
+// latest, so that all of them are looked at only while that is in the future.
 type epochs struct {
 	seen   clustermesh.ByOrigin[clustermesh.Record]
 	latest uint64

@@ -62,7 +62,8 @@ func newLarge(tb testing.TB, clusters, nodes int, pinned bool) *large {
 	return l
 }
 
-// signing returns the configuration of a node that believes all clusters by pins. What is signed is not verified.
+// signing returns the configuration of a node that believes all clusters by pins. What is signed is
+// not verified.
 func (l *large) signing(c Config, clusters int) Config {
 	pins := authority.Pins{}
 	for i := range clusters {

@@ -23,8 +23,8 @@ func (r roll) Know(nodes map[clustermesh.Origin]bool) {
 	maps.DeleteFunc(r.known, func(_ clustermesh.Origin, known bool) bool { return !known })
 }
 
-// TestSinceTheLastTick: however the records change, the room knows the nodes that one finds by looking at all
-// records, and so is this machine's clock behind.
+// TestSinceTheLastTick: however the records change, the room knows the nodes that one finds by
+// looking at all records, and so is this machine's clock behind.
 func TestSinceTheLastTick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		self, now := origin("a", "n1"), at

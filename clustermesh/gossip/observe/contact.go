@@ -92,7 +92,8 @@ type contact struct {
 	due      time.Time // earliest time of the next probe
 }
 
-// written is whether there is a record of a node, when the life that wrote it began, and the one that it names.
+// written is whether there is a record of a node, when the life that wrote it began, and the one
+// that it names.
 type written struct {
 	known       bool
 	ofNode      bool // it describes the node
@@ -150,9 +151,9 @@ func (n *contact) state() clustermesh.Contact {
 	return clustermesh.Held
 }
 
-// of returns the contact with the life that wrote the node's record. If the daemon is heard but has not
-// published in its new life, the record is from an earlier life. Of that life, only the machine is
-// left: Quiet.
+// of returns the contact with the life that wrote the node's record. If the daemon is heard but has
+// not published in its new life, the record is from an earlier life. Of that life, only the machine
+// is left: Quiet.
 func (n *contact) of() clustermesh.Contact {
 	if s := n.state(); s != clustermesh.Alive {
 		return s

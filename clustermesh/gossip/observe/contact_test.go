@@ -219,8 +219,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestNewLifeProvesItselfFirst: a daemon that was restarted proves that it is there before memberlist notes that its
-// old life is gone and the new one is here. It is alive at once.
+// TestNewLifeProvesItselfFirst: a daemon that was restarted proves that it is there before
+// memberlist notes that its old life is gone and the new one is here. It is alive at once.
 func TestNewLifeProvesItselfFirst(t *testing.T) {
 	n := &contact{lives: map[uint64]life{}}
 	now := time.Unix(1000, 0)

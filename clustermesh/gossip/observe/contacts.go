@@ -256,8 +256,8 @@ func (c *Contacts) Forget(known records, now time.Time) {
 // Alive returns the other nodes that are alive.
 func (c *Contacts) Alive() clustermesh.ByOrigin[bool] { return c.alive.Share() }
 
-// Members returns the other nodes that memberlist calls alive, sorted: those to keep streams to. The list is
-// never changed afterwards.
+// Members returns the other nodes that memberlist calls alive, sorted: those to keep streams to.
+// The list is never changed afterwards.
 func (c *Contacts) Members() []clustermesh.Origin { return c.members.sorted() }
 
 // Expected returns the other nodes that are alive or may be: members of which nothing else is known

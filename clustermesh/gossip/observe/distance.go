@@ -41,7 +41,8 @@ type Distances struct {
 // pings are those of a cluster's nodes.
 type pings struct {
 	nodes map[clustermesh.NodeName][]sample
-	// median is that of the nodes' round-trip times, as long as nothing is new and nothing gets too old.
+	// median is that of the nodes' round-trip times, as long as nothing is new and nothing gets too
+	// old.
 	median time.Duration
 	news   bool
 	until  time.Time // when the first sample gets too old; zero if none will
@@ -84,8 +85,8 @@ func (d *Distances) Ping(o clustermesh.Origin, rtt time.Duration, now time.Time)
 	p.news = true
 }
 
-// Update looks at the clusters of the nodes that are heard, and reports whether a step changed. Where no node
-// is new, gone or was pinged since the last time, it does not look at the nodes.
+// Update looks at the clusters of the nodes that are heard, and reports whether a step changed.
+// Where no node is new, gone or was pinged since the last time, it does not look at the nodes.
 func (d *Distances) Update(alive clustermesh.ByOrigin[bool], now time.Time) (changed bool) {
 	for o := range alive.Since(d.alive) {
 		if p := d.pinged[o.Cluster]; p != nil {

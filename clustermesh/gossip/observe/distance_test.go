@@ -174,8 +174,8 @@ func (d *plainDistances) update(alive []clustermesh.Origin, now time.Time) (chan
 	return changed
 }
 
-// TestDistancesOfAll: whatever is pinged and whoever comes and goes, the distances are those that one gets by looking
-// at all nodes each time.
+// TestDistancesOfAll: whatever is pinged, and however nodes come and go, the distances are those that
+// one gets by looking at all nodes each time.
 func TestDistancesOfAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1e9, 0)

@@ -7,8 +7,9 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// index is what Contacts knows of all nodes together, kept up with each change of one. So no event has to look
-// at what is known of every node. A few questions look through the slots: of 10,000 nodes, that takes 10 to 100 µs.
+// index is what Contacts knows of all nodes together, kept up with each change of one. So no event
+// has to look at what is known of every node. A few questions look through the slots: of 10,000
+// nodes, that takes 10 to 100 µs.
 type index struct {
 	slots           []slot
 	asking, probing int // how many are being asked, and probed
@@ -38,12 +39,14 @@ const (
 	// isLost: to be probed, once it is time. isWatched: that too, if its stream falls silent.
 	isLost
 	isWatched
-	// isParting: memberlist calls a life of it gone, and its stream speaks. isSeveral: it has more than one life.
+	// isParting: memberlist calls a life of it gone, and its stream speaks. isSeveral: it has more
+	// than one life.
 	isParting
 	isSeveral
 	// isSilent: it has a record, and its machine is silent.
 	isSilent
-	// isIdle: it has no record, life or stream, and nothing is asked: it is forgotten once its last proof is old.
+	// isIdle: it has no record, life or stream, and nothing is asked: it is forgotten once its last
+	// proof is old.
 	isIdle
 )
 

@@ -40,8 +40,8 @@ func (c *Contacts) Dialled(o clustermesh.Origin, rec clustermesh.Record, at neti
 	return false
 }
 
-// Missing returns the nodes with a record of themselves that are not alive, or may not have heard of this node,
-// sorted: those to look for.
+// Missing returns the nodes with a record of themselves that are not alive, or may not have heard
+// of this node, sorted: those to look for.
 func (c *Contacts) Missing(known records, neighbour func(clustermesh.Origin) bool, now time.Time) (out []clustermesh.Origin) {
 	c.Know(known)
 	for i := range c.slots {

@@ -117,8 +117,8 @@ func New(self member.Peer, keys gossipkey.Ring, mine Credentials, host Host, ser
 	return s, err
 }
 
-// Follow opens streams to the neighbours that are to have one (true), and closes those to others (false).
-// Messages to a new neighbour can be sent at once; they wait for its stream.
+// Follow opens streams to the neighbours that are to have one (true), and closes those to others
+// (false). Messages to a new neighbour can be sent at once; they wait for its stream.
 func (s *Streams) Follow(neighbours map[clustermesh.Origin]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// TestOfForgetsNothing: whatever was there before, a mesh is the same as one without a past. The prefixes are each
-// node's own, and no node that shares an address had it before: who keeps what is claimed twice depends on the past.
+// TestOfForgetsNothing: whatever was there before, a mesh is the same as one without a past. The
+// prefixes are each node's own, and no node that shares an address had it before: who keeps what is
+// claimed twice depends on the past.
 func TestOfForgetsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := Inputs{Self: clustermesh.Origin{Cluster: "a", Node: "n1"}, On: true}
