@@ -28,7 +28,7 @@ func (d *Daemon) followBelief() []clustermesh.Problem {
 	if all := b == belief.All || len(pins) == 0; all != d.trust.all {
 		d.log.Info("whom this node trusts changed", "everybody", all)
 		d.trust.all = all
-		d.gossip.Believe(all)
+		d.gossip.SetLax(all)
 		d.pinned(pins)
 	}
 	if len(pins) > 0 && string(b) != d.trust.lastBelief {

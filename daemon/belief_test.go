@@ -17,7 +17,7 @@ type believing struct {
 	all []bool
 }
 
-func (b *believing) Believe(all bool) { b.all = append(b.all, all) }
+func (b *believing) SetLax(all bool) { b.all = append(b.all, all) }
 
 // TestBelieveLater: pins and the word that only they count come while the daemon runs. Afterwards neither goes
 // by accident, over restarts too; by the word all, they do.

@@ -41,32 +41,32 @@ func (ps Pins) Proves(o clustermesh.Origin, key PublicKey, signed []byte) error 
 	return nil
 }
 
-// Belief is how far a daemon at the other end of a connection is trusted to be the node that it claims to
+// PeerTrust is how far a daemon at the other end of a connection is trusted to be the node that it claims to
 // be.
-type Belief uint8
+type PeerTrust uint8
 
 const (
 	// Doubted: it may be that node. The records that it forwards are checked by their seals, as always, but
 	// its connection is no sign that the node is alive.
-	Doubted Belief = iota
-	// Believed: it is that node; or no proof can be expected, because its cluster is not pinned, or its
+	Doubted PeerTrust = iota
+	// Trusted: it is that node; or no proof can be expected, because its cluster is not pinned, or its
 	// daemon is older than such proofs.
-	Believed
+	Trusted
 	// Impostor: it is not that node, whose daemon would have proven its identity.
 	Impostor
 )
 
-// Believe decides whether a daemon is the node that it claims to be. Proven is whether it proved to have
+// PeerTrust decides whether a daemon is the node that it claims to be. Proven is whether it proved to have
 // the key that the node's cluster certified; known is the node's record, nil if there is none.
-func (ps Pins) Believe(o clustermesh.Origin, proven bool, known *clustermesh.Node) Belief {
+func (ps Pins) PeerTrust(o clustermesh.Origin, proven bool, known *clustermesh.Node) PeerTrust {
 	_, pinned := ps[o.Cluster]
 	switch {
 	case !pinned || proven:
-		return Believed
+		return Trusted
 	case known == nil:
 		return Doubted
 	case known.Proves:
 		return Impostor
 	}
-	return Believed
+	return Trusted
 }

@@ -55,17 +55,17 @@ func TestBelieve(t *testing.T) {
 		cluster clustermesh.ClusterName
 		proven  bool
 		known   *clustermesh.Node
-		want    Belief
+		want    PeerTrust
 	}{
-		{"no pins", nil, "east", false, proves, Believed},
-		{"not pinned", pins(), "north", false, proves, Believed},
-		{"proven", pins(), "east", true, proves, Believed},
-		{"proven, and nothing is known of it", pins(), "east", true, nil, Believed},
+		{"no pins", nil, "east", false, proves, Trusted},
+		{"not pinned", pins(), "north", false, proves, Trusted},
+		{"proven", pins(), "east", true, proves, Trusted},
+		{"proven, and nothing is known of it", pins(), "east", true, nil, Trusted},
 		{"nothing is known of it", pins(), "east", false, nil, Doubted},
-		{"an older daemon", pins(), "east", false, older, Believed},
+		{"an older daemon", pins(), "east", false, older, Trusted},
 		{"another daemon", pins(), "east", false, proves, Impostor},
 	} {
-		if got := c.pins.Believe(clustermesh.Origin{Cluster: c.cluster, Node: "n1"}, c.proven, c.known); got != c.want {
+		if got := c.pins.PeerTrust(clustermesh.Origin{Cluster: c.cluster, Node: "n1"}, c.proven, c.known); got != c.want {
 			t.Errorf("%s: %d, want %d", c.what, got, c.want)
 		}
 	}

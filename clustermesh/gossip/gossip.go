@@ -324,9 +324,9 @@ func (g *Gossip) Repin(pins authority.Pins) {
 	g.do(func(n *node.Node, now time.Time) { n.Repin(pins, now) })
 }
 
-// Believe sets whether everyone is believed: see Authority.Lax.
-func (g *Gossip) Believe(everyone bool) {
-	g.do(func(n *node.Node, now time.Time) { n.SetLax(everyone, now) })
+// SetLax sets whether everyone is trusted in spite of the pins: see Authority.Lax.
+func (g *Gossip) SetLax(lax bool) {
+	g.do(func(n *node.Node, now time.Time) { n.SetLax(lax, now) })
 }
 
 // Accept sets which clusters' Services the annotated namespaces of this cluster accept, and which

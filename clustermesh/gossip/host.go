@@ -104,9 +104,9 @@ func (s *session) Receive(frame []byte) error {
 	return nil
 }
 
-// Believed implements stream.Session.
-func (s *session) Believed() bool {
-	return ask(s.Gossip, func(*node.Node, time.Time) bool { return s.peer.Believed() })
+// Trusted implements stream.Session.
+func (s *session) Trusted() bool {
+	return ask(s.Gossip, func(*node.Node, time.Time) bool { return s.peer.Trusted() })
 }
 
 // Close implements stream.Session.

@@ -114,7 +114,7 @@ func (g *Gossip) join(ctx context.Context, p *pool.Pool, t member.Target) error 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	g.do(func(n *node.Node, now time.Time) { n.Tried(t.Addr, peer.Peer, peer.Believed, err, now) })
+	g.do(func(n *node.Node, now time.Time) { n.Tried(t.Addr, peer.Peer, peer.Trusted, err, now) })
 	if err != nil || peer.ID == g.self.ID {
 		return err
 	}

@@ -110,7 +110,7 @@ func TestFollowerIsRefused(t *testing.T) {
 }
 
 // TestFalseSigner: who has the gossip key and another root is not asked; who is asked all the same gets
-// neither a token nor belief.
+// neither a token nor trust.
 func TestFalseSigner(t *testing.T) {
 	t.Parallel()
 	pins := pinned("west")

@@ -17,11 +17,11 @@ type Peer struct {
 	Stated bool
 }
 
-// Belief returns how far a peer counts as the node that it claims to be. It proves that by what it shows,
+// PeerTrust returns how far a peer counts as the node that it claims to be. It proves that by what it shows,
 // or by the key that is stated with the node's record.
-func (s *verifier) Belief(p Peer) authority.Belief {
+func (s *verifier) PeerTrust(p Peer) authority.PeerTrust {
 	record, _ := s.records.Record(p.Origin)
-	return s.pins.Believe(p.Origin, s.Proves(p), record.Content.Node)
+	return s.pins.PeerTrust(p.Origin, s.Proves(p), record.Content.Node)
 }
 
 // Proves reports whether a peer has its node's key, and the key was not revoked.

@@ -77,8 +77,8 @@ func (h hearing) Receive(message []byte) error {
 	return nil
 }
 
-// Believed implements stream.Session: a keyholder refuses nobody.
-func (hearing) Believed() bool { return true }
+// Trusted implements stream.Session: a keyholder refuses nobody.
+func (hearing) Trusted() bool { return true }
 
 // Close implements stream.Session.
 func (hearing) Close() {}

@@ -73,7 +73,7 @@ func (m *Machine) connect(at netip.AddrPort, done func(answer)) {
 			t.do(func(n *node.Node, now time.Time) {
 				a.session, a.err = n.Opened(mine, w.verify(n, mine), m.addr.Addr().String(), now)
 			})
-			if a.err == nil && a.session.Believed() {
+			if a.err == nil && a.session.Trusted() {
 				t.proves(mine.Peer)
 			}
 		}

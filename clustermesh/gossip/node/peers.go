@@ -41,15 +41,15 @@ type Session struct {
 	peer  Peer
 	addr  string
 	shown Shown
-	// first is the belief when the connection was made.
-	first   authority.Belief
+	// first is how far the peer was trusted when the connection was made.
+	first   authority.PeerTrust
 	counted bool // by contacts
 }
 
 // meet decides about a peer, and notes that its node is there if it is believed to be that.
 func (n *Node) meet(p Peer, shown Shown, addr string) (*Session, error) {
 	s := &Session{node: n, peer: p, addr: addr, shown: shown}
-	s.first = s.belief()
+	s.first = s.peerTrust()
 	if s.first == authority.Impostor {
 		n.trust.RefusePeer()
 		n.impostor(p, addr)
@@ -59,7 +59,7 @@ func (n *Node) meet(p Peer, shown Shown, addr string) (*Session, error) {
 		n.refuse(p.Peer, owner, addr)
 		return nil, member.ErrOtherCluster
 	}
-	if p.Origin != n.cfg.Self && s.first == authority.Believed {
+	if p.Origin != n.cfg.Self && s.first == authority.Trusted {
 		n.alive(p.Origin, func(now time.Time) { n.contacts.Met(p.ID, now) })
 	}
 	return s, nil
@@ -74,7 +74,7 @@ func (n *Node) Answered(p Peer, shown Shown, addr string, now time.Time) (believ
 	if err != nil {
 		return false, err
 	}
-	believed = s.first == authority.Believed
+	believed = s.first == authority.Trusted
 	at, wrong := netip.ParseAddrPort(addr)
 	if wrong == nil && believed && p.Origin != n.cfg.Self && n.trust.Pins() != nil && n.trust.Proves(s.proof()) {
 		n.dialled(p.Origin, at, true)
@@ -92,7 +92,7 @@ func (n *Node) Opened(p Peer, shown Shown, addr string, now time.Time) (*Session
 		return nil, err
 	}
 	if p.Origin == n.cfg.Self {
-		if p.Boot != n.self.Boot && s.first == authority.Believed {
+		if p.Boot != n.self.Boot && s.first == authority.Trusted {
 			n.twin(addr)
 		}
 		return nil, ErrSelf
@@ -107,9 +107,9 @@ func (n *Node) Opened(p Peer, shown Shown, addr string, now time.Time) (*Session
 func (s *Session) Receive(message replica.Message, now time.Time) {
 	n := s.node
 	n.now = now
-	belief := s.belief()
-	switch belief {
-	case authority.Believed:
+	level := s.peerTrust()
+	switch level {
+	case authority.Trusted:
 		s.heard()
 	case authority.Impostor:
 		n.impostor(s.peer, s.addr)
@@ -117,7 +117,7 @@ func (s *Session) Receive(message replica.Message, now time.Time) {
 	if message == nil {
 		return
 	}
-	if belief != authority.Believed || n.trust.Pins() != nil && !n.trust.Pinned(s.peer.Origin.Cluster) {
+	if level != authority.Trusted || n.trust.Pins() != nil && !n.trust.Pinned(s.peer.Origin.Cluster) {
 		message = replica.Doubted(message)
 	}
 	synced := n.replica.Synced()
@@ -127,20 +127,20 @@ func (s *Session) Receive(message replica.Message, now time.Time) {
 	}
 }
 
-// Believed reports whether the peer is believed now to be its node. A peer of a cluster that is not pinned
+// Trusted reports whether the peer is trusted now to be its node. A peer of a cluster that is not pinned
 // proves nothing where others are.
-func (s *Session) Believed() bool {
-	return s.belief() == authority.Believed && (s.node.trust.Pins() == nil || s.node.trust.Pinned(s.peer.Origin.Cluster))
+func (s *Session) Trusted() bool {
+	return s.peerTrust() == authority.Trusted && (s.node.trust.Pins() == nil || s.node.trust.Pinned(s.peer.Origin.Cluster))
 }
 
-// belief judges the peer by what is known now.
-func (s *Session) belief() authority.Belief {
+// peerTrust judges the peer by what is known now.
+func (s *Session) peerTrust() authority.PeerTrust {
 	store := s.node.trust
 	if s.shown.Generation != store.Generation() {
 		s.shown.Generation = store.Generation()
 		s.shown.Stated = store.Pins().Proves(s.peer.Origin, s.peer.Key, s.peer.Statement) == nil
 	}
-	return store.Belief(s.proof())
+	return store.PeerTrust(s.proof())
 }
 
 // proof returns what the peer proves.

@@ -39,7 +39,7 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 		}
 		return
 	}
-	if !session.Believed() {
+	if !session.Trusted() {
 		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
 		in, out := s.crowd.enter(conn, from.Addr(), session)
 		if out != nil {

@@ -40,7 +40,7 @@ func (c *crowd) enter(conn net.Conn, from netip.Addr, session Session) (in, out 
 		return in, nil
 	}
 	// Some may have proven meanwhile which node they are.
-	c.here = slices.DeleteFunc(c.here, func(d *doubted) bool { return d.session.Believed() })
+	c.here = slices.DeleteFunc(c.here, func(d *doubted) bool { return d.session.Trusted() })
 	i := c.worst(in.source)
 	if i < 0 {
 		return in, nil

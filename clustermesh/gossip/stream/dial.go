@@ -50,7 +50,7 @@ func (s *Streams) dialFor(ctx context.Context, addr string, protocols ...string)
 	}
 	p, err := id.peer(conn.ConnectionState())
 	if err == nil {
-		p.Believed, err = s.host.Admit(p, addr)
+		p.Trusted, err = s.host.Admit(p, addr)
 	}
 	if err != nil {
 		conn.Close()

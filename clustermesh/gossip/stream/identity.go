@@ -42,8 +42,8 @@ type Peer struct {
 	// Statement is what the peer shows to prove that Key is that of its node; empty if it shows nothing.
 	// A receiver must check it.
 	Statement []byte
-	// Believed is what Host.Admit said of a peer that answered us.
-	Believed bool
+	// Trusted is what Host.Admit decided about a peer that answered us.
+	Trusted bool
 }
 
 // Credentials are what a daemon proves on streams besides that it has the gossip key.

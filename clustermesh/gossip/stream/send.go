@@ -75,10 +75,10 @@ func (s *Streams) open(ctx context.Context, to clustermesh.Origin) (conn net.Con
 		conn.Close()
 		err = fmt.Errorf("%s answers as %s", addr, peer.Origin)
 	}
-	if ctx.Err() == nil && (err != nil || !peer.Believed) {
+	if ctx.Err() == nil && (err != nil || !peer.Trusted) {
 		s.host.Missed(to, addr)
 	}
-	return conn, peer.Believed, err
+	return conn, peer.Trusted, err
 }
 
 // write writes what is queued until the stream breaks or must be reopened.

@@ -72,9 +72,9 @@ type Session interface {
 	// Receive takes a message; an empty one is a heartbeat. The bytes are valid only until it
 	// returns. An error ends the stream. A peer that only asked who we are (Ask) sends none.
 	Receive(message []byte) error
-	// Believed reports whether the peer is believed now to be its node, so that it needs no share of the room
+	// Trusted reports whether the peer is trusted now to be its node, so that it needs no share of the room
 	// that others have. It can change.
-	Believed() bool
+	Trusted() bool
 	// Close is called when the connection has ended.
 	Close()
 }

@@ -76,7 +76,7 @@ func (h *heard) Receive(m []byte) error {
 	return nil
 }
 
-func (h *heard) Believed() bool { return !strings.HasPrefix(string(h.from.Node), "ghost") }
+func (h *heard) Trusted() bool { return !strings.HasPrefix(string(h.from.Node), "ghost") }
 
 func (h *heard) Close() {
 	h.do(func() {
