@@ -12,9 +12,9 @@ import (
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/clustermesh/policy"
 	"strait.io/strait/daemon/api"
-	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/identity"
 	"strait.io/strait/daemon/lend"
+	"strait.io/strait/daemon/trustlevel"
 )
 
 // apiServer is what the daemon needs of its cluster's API server, besides the source of its objects:
@@ -51,7 +51,7 @@ type apiServer interface {
 	setMayLead(may bool)
 	ownNamespace() string
 	// make has the leader make what the cluster lacks, which depends on the root that is lent.
-	make(lacks func(root string) belief.Missing)
+	make(lacks func(root string) trustlevel.Missing)
 	write(d *Daemon, local clustermesh.Local, m *moment)
 	results() []clustermesh.PolicyResult
 
@@ -94,7 +94,7 @@ func (noServer) within([]netip.Prefix)                                          
 func (noServer) loan() (lend.Loan, bool, error)                                          { return lend.Loan{}, false, nil }
 func (noServer) setMayLead(bool)                                                         {}
 func (noServer) ownNamespace() string                                                    { return "" }
-func (noServer) make(func(string) belief.Missing)                                        {}
+func (noServer) make(func(string) trustlevel.Missing)                                    {}
 func (noServer) write(*Daemon, clustermesh.Local, *moment)                               {}
 func (noServer) results() []clustermesh.PolicyResult                                     { return nil }
 func (noServer) problems(Config, who) []clustermesh.Problem                              { return nil }
@@ -164,7 +164,7 @@ func (k *kubernetes) setMayLead(may bool) { k.leader.SetCandidate(may) }
 
 func (k *kubernetes) ownNamespace() string { return k.namespace }
 
-func (k *kubernetes) make(lacks func(root string) belief.Missing) {
+func (k *kubernetes) make(lacks func(root string) trustlevel.Missing) {
 	if k.maker == nil {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip"
-	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/daemon/trustlevel"
 	"strait.io/strait/datapath/wireguard"
 	"strait.io/strait/internal/durable"
 	"strait.io/strait/internal/key"
@@ -101,7 +101,7 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	d.trust.all = true
 	if !d.config.Authority.on() {
 		// Turning it on again later must start as the first time did, and cut off no cluster.
-		if err := os.Remove(d.savedBelief()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(d.savedTrustLevel()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("stateDir: %w", err)
 		}
 		return nil, nil
@@ -114,17 +114,17 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	if d.config.Authority.PinsFile == "" {
 		return a, nil
 	}
-	d.trust.all = d.config.Authority.Believe == belief.All
+	d.trust.all = d.config.Authority.TrustLevel == trustlevel.All
 	if d.config.Authority.later() {
-		saved, _ := os.ReadFile(d.savedBelief()) // a missing file is an empty one
-		d.trust.lastBelief = string(saved)
+		saved, _ := os.ReadFile(d.savedTrustLevel()) // a missing file is an empty one
+		d.trust.lastTrustLevel = string(saved)
 		text, unreadable := d.files.believe.Now()
-		b, _ := belief.InForce(text, unreadable, d.trust.lastBelief) // what is wrong is reported by followBelief
-		d.trust.all = b == belief.All
+		b, _ := trustlevel.InForce(text, unreadable, d.trust.lastTrustLevel) // what is wrong is reported by followTrustLevel
+		d.trust.all = b == trustlevel.All
 	}
 	text, err := d.files.pins.Source().Now()
 	if err == nil {
-		a.Pins, err = belief.ParsePins(text, own, d.keys.root)
+		a.Pins, err = trustlevel.ParsePins(text, own, d.keys.root)
 	}
 	if err != nil {
 		// A daemon with authority.pinsFile must not run without pins. Those of the last life stay in force,
@@ -132,7 +132,7 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 		saved, _ := os.ReadFile(d.savedPins()) // a missing file is like an unreadable one
 		text = string(saved)
 		var failed error
-		switch a.Pins, failed = belief.ParsePins(text, own, d.keys.root); {
+		switch a.Pins, failed = trustlevel.ParsePins(text, own, d.keys.root); {
 		case failed != nil && d.config.Authority.later() && d.trust.all:
 			a.Pins, a.Lax = nil, true
 			return a, nil // they come later
@@ -152,10 +152,10 @@ func (d *Daemon) savedPins() string { return filepath.Join(d.config.StateDir, "p
 
 // trusted is whom this node trusts, and what follows from that.
 type trusted struct {
-	// lastBelief is the last value of authority.believeFile. All is whether every holder of the
+	// lastTrustLevel is the last value of authority.believeFile. All is whether every holder of the
 	// gossip key is trusted.
-	lastBelief string
-	all        bool
+	lastTrustLevel string
+	all            bool
 	// overlap is what is wrong between the pins in force.
 	overlap error
 	members []clustermesh.ClusterName // the pinned clusters, sorted; nil if all is true
@@ -166,13 +166,13 @@ type trusted struct {
 func (d *Daemon) pinned(pins authority.Pins) {
 	t := &d.trust
 	t.overlap, t.members, t.remotes = pins.Overlap(), nil, nil
-	d.kube.within(belief.Nodeless(pins, d.who.Cluster, t.all))
+	d.kube.within(trustlevel.Nodeless(pins, d.who.Cluster, t.all))
 	if t.all {
 		return
 	}
 	t.members = slices.Sorted(maps.Keys(pins))
 	if d.config.Mesh.strict() {
-		t.remotes = belief.Remotes(pins, d.who.Cluster)
+		t.remotes = trustlevel.Remotes(pins, d.who.Cluster)
 	}
 }
 
@@ -203,7 +203,7 @@ func (d *Daemon) followPins() []clustermesh.Problem {
 	_, err := d.files.pins.Source().Now()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && d.config.Authority.later() && len(pins) == 0:
-		return nil // they come later, and belief.Open reports that
+		return nil // they come later, and trustlevel.Open reports that
 	case len(problems) > 0 || d.trust.overlap == nil:
 		return problems
 	}

@@ -14,8 +14,8 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/manifest"
-	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/identity"
+	"strait.io/strait/daemon/trustlevel"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
@@ -67,7 +67,7 @@ func checkAuthority(c Config, own clustermesh.ClusterName) (out []clustermesh.Pr
 	}
 	if err == nil {
 		var pins authority.Pins
-		if pins, err = belief.ParsePins(string(text), own, root); err == nil {
+		if pins, err = trustlevel.ParsePins(string(text), own, root); err == nil {
 			err = pins.Overlap()
 		}
 	}

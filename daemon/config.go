@@ -167,11 +167,11 @@ type AuthorityConfig struct {
 	RootFile string `json:"rootFile,omitempty"`
 	// PinsFile lists the clusters that are trusted. It is read again when it changes.
 	PinsFile string `json:"pinsFile,omitempty"`
-	// Believe is whether only the clusters in PinsFile are trusted, which is the default.
-	Believe Believe `json:"believe,omitempty"`
-	// BelieveFile has the same setting, and can come later: until it exists, every holder of the gossip key is
+	// TrustLevel is whether only the clusters in PinsFile are trusted, which is the default.
+	TrustLevel TrustLevel `json:"believe,omitempty"`
+	// TrustLevelFile has the same setting, and can come later: until it exists, every holder of the gossip key is
 	// trusted. It is read again when it changes.
-	BelieveFile string `json:"believeFile,omitempty"`
+	TrustLevelFile string `json:"believeFile,omitempty"`
 	// TokenFile holds a token of this node's service account, for the audience of package kube. A
 	// machine without RootFile proves with it which node it is.
 	TokenFile string `json:"tokenFile,omitempty"`
@@ -180,18 +180,18 @@ type AuthorityConfig struct {
 	Make *MakeConfig `json:"make,omitempty"`
 }
 
-// MakeConfig names a Secret for the root, a ConfigMap for the pins, and one that BelieveFile comes from.
+// MakeConfig names a Secret for the root, a ConfigMap for the pins, and one that TrustLevelFile comes from.
 type MakeConfig struct {
-	Secret  string `json:"secret"`
-	Pins    string `json:"pins"`
-	Believe string `json:"believe"`
+	Secret     string `json:"secret"`
+	Pins       string `json:"pins"`
+	TrustLevel string `json:"believe"`
 }
 
 // leads reports whether this machine may write its cluster's record. With pins, that needs the root.
 func (a AuthorityConfig) leads() bool { return a.RootFile != "" || a.PinsFile == "" }
 
 // later reports whether a file can restrict trust to the pins while the daemon runs.
-func (a AuthorityConfig) later() bool { return a.BelieveFile != "" }
+func (a AuthorityConfig) later() bool { return a.TrustLevelFile != "" }
 
 func (a AuthorityConfig) on() bool { return a.Mode != AuthorityOff && a != AuthorityConfig{} }
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/daemon/belief"
+	"strait.io/strait/daemon/trustlevel"
 )
 
 // followConfigs gives the source the configurations of the clusters in acceptConfigFrom. Behind is true while
@@ -15,7 +15,7 @@ func (d *Daemon) followConfigs() (behind bool, problems []clustermesh.Problem) {
 		configs, _ := d.gossip.State().Config(from)
 		return configs
 	})
-	return !followed, belief.UnpinnedConfig(from, d.trust.members)
+	return !followed, trustlevel.UnpinnedConfig(from, d.trust.members)
 }
 
 // unknownConfig returns the clusters whose configuration is accepted and not known yet. That of a cluster

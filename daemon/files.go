@@ -8,8 +8,8 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/plan"
+	"strait.io/strait/daemon/trustlevel"
 	"strait.io/strait/daemon/watch"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
@@ -24,7 +24,7 @@ type files struct {
 	// guests are the machines outside every cluster. A file that is gone has none, so that its removal
 	// takes effect.
 	guests *watch.Value[[]plan.Guest]
-	// believe has which clusters to trust; see belief.InForce.
+	// believe has which clusters to trust; see trustlevel.InForce.
 	believe *watch.Source[string]
 }
 
@@ -44,8 +44,10 @@ func (d *Daemon) watchFiles(c Config, changed notify.Signal) files {
 				Message: "cannot be used, so the last one stays in force", Try: "copy the file from another machine of the clusterset again"},
 		}),
 		pins: watch.Follow(watch.File(c.Authority.PinsFile, changed), watch.Rule[authority.Pins]{
-			Parse: func(text string) (authority.Pins, error) { return belief.ParsePins(text, d.who.Cluster, d.keys.root) },
-			Use:   d.repin,
+			Parse: func(text string) (authority.Pins, error) {
+				return trustlevel.ParsePins(text, d.who.Cluster, d.keys.root)
+			},
+			Use: d.repin,
 			Problem: clustermesh.Problem{Code: problem.PinsFile, Object: "pins", Field: "authority.pinsFile", File: c.Authority.PinsFile,
 				Message: "cannot be used, so the last pins stay in force", Try: "correct the file, or write it again with strait clusterset accept"},
 		}),
@@ -54,7 +56,7 @@ func (d *Daemon) watchFiles(c Config, changed notify.Signal) files {
 			Problem: clustermesh.Problem{Code: problem.PeersFile, Object: "peers", Field: "mesh.peersFile", File: c.Mesh.PeersFile,
 				Message: "cannot be used, so the last peers stay in force", Try: "correct the file; strait peer add and strait peer remove write it"},
 		}),
-		believe: watch.File(c.Authority.BelieveFile, changed),
+		believe: watch.File(c.Authority.TrustLevelFile, changed),
 	}
 }
 
@@ -81,7 +83,7 @@ func (f files) run(ctx context.Context) error {
 func (d *Daemon) follow(local clustermesh.Local) []clustermesh.Problem {
 	seeds := d.seed(local)
 	pins := d.followPins()
-	believe, lent := d.followBelief(), d.followLoan()
+	believe, lent := d.followTrustLevel(), d.followLoan()
 	_, keys := d.files.keys.Next()
 	_, guests := d.files.guests.Next()
 	return slices.Concat(seeds, pins, believe, lent, keys, guests)

@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/kube"
-	"strait.io/strait/daemon/belief"
+	"strait.io/strait/daemon/trustlevel"
 	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
@@ -25,12 +25,12 @@ type maker struct {
 	poke      notify.Signal
 
 	mu   sync.Mutex
-	want belief.Missing
+	want trustlevel.Missing
 	err  error
 }
 
 // lacks sets what is to be made.
-func (m *maker) lacks(want belief.Missing) {
+func (m *maker) lacks(want trustlevel.Missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.want != want {
@@ -51,7 +51,7 @@ func (m *maker) run(ctx context.Context) error {
 		m.mu.Lock()
 		want := m.want
 		m.mu.Unlock()
-		if want == (belief.Missing{}) {
+		if want == (trustlevel.Missing{}) {
 			continue
 		}
 		err := m.make(ctx, want)
@@ -66,7 +66,7 @@ func (m *maker) run(ctx context.Context) error {
 	}
 }
 
-func (m *maker) make(ctx context.Context, want belief.Missing) error {
+func (m *maker) make(ctx context.Context, want trustlevel.Missing) error {
 	switch {
 	case want.Root:
 		root, err := authority.Generate(rand.Reader)
@@ -77,7 +77,7 @@ func (m *maker) make(ctx context.Context, want belief.Missing) error {
 	case want.Pins != "":
 		return m.client.MakeConfigMap(ctx, m.namespace, m.names.Pins, map[string]string{"pins.yaml": want.Pins})
 	}
-	return m.client.MakeConfigMap(ctx, m.namespace, m.names.Believe, map[string]string{"believe": string(belief.Pinned)})
+	return m.client.MakeConfigMap(ctx, m.namespace, m.names.TrustLevel, map[string]string{"believe": string(trustlevel.Pinned)})
 }
 
 // problems reports why they cannot be made.
@@ -95,12 +95,12 @@ func (m *maker) problems() []clustermesh.Problem {
 }
 
 // makeKeys gives the maker what the cluster lacks.
-func (d *Daemon) makeKeys(o belief.Open, s clustermesh.State, local clustermesh.Local) {
+func (d *Daemon) makeKeys(o trustlevel.Open, s clustermesh.State, local clustermesh.Local) {
 	if !local.NodesKnown || len(local.Nodes) == 0 {
 		return
 	}
 	_, unreadable := d.files.believe.Now()
-	d.kube.make(func(root string) belief.Missing {
-		return o.Lacks(unreadable != nil, root, belief.OwnPin(d.who.Cluster, d.who.UID, local.Nodes, s))
+	d.kube.make(func(root string) trustlevel.Missing {
+		return o.Lacks(unreadable != nil, root, trustlevel.OwnPin(d.who.Cluster, d.who.UID, local.Nodes, s))
 	})
 }

@@ -9,8 +9,8 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/lend"
+	"strait.io/strait/daemon/trustlevel"
 	"strait.io/strait/daemon/turn"
 	"strait.io/strait/daemon/watch"
 	"strait.io/strait/internal/notify"
@@ -76,7 +76,7 @@ func (d *Daemon) followLoan() []clustermesh.Problem {
 	var root *authority.PrivateKey
 	var rootErr error
 	if d.config.Authority.on() && len(d.files.pins.Get()) > 0 {
-		root, rootErr = belief.LentRoot(loan.Root, d.files.pins.Get()[d.who.Cluster].Roots)
+		root, rootErr = trustlevel.LentRoot(loan.Root, d.files.pins.Get()[d.who.Cluster].Roots)
 	}
 	if s := &d.leading; (root == nil) != (s.root == nil) || root != nil && *root != *s.root {
 		d.log.Info("the root that is lent to this node changed", "from", loan.From, "has", root != nil)

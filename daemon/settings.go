@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"strait.io/strait/daemon/belief"
+	"strait.io/strait/daemon/trustlevel"
 	"strait.io/strait/internal/enum"
 )
 
@@ -38,8 +38,8 @@ func (m *AuthorityMode) UnmarshalText(b []byte) error {
 	return enum.Decode(m, b, AuthorityOn, AuthorityOff)
 }
 
-// Believe is which clusters a machine with pins trusts.
-type Believe = belief.Belief
+// TrustLevel is which clusters a machine with pins trusts.
+type TrustLevel = trustlevel.Level
 
 // TunnelOwner is what starts the process of a userspace device. The zero value is TunnelOwn.
 type TunnelOwner string

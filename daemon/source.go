@@ -48,7 +48,7 @@ type replication interface {
 	Refused() map[string]uint64
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
-	SetLax(all bool)
+	SetLax(lax bool)
 	Reroot(*authority.PrivateKey)
 	Rekey(gossipkey.Ring) error
 	Distances() map[clustermesh.ClusterName]uint32

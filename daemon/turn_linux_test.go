@@ -297,7 +297,7 @@ func (w *busy) Heard() map[clustermesh.Origin]time.Time                { return 
 func (w *busy) Refused() map[string]uint64                             { return nil }
 func (w *busy) Problems() []clustermesh.Problem                        { return nil }
 func (w *busy) Repin(authority.Pins)                                   {}
-func (w *busy) SetLax(bool)                                           {}
+func (w *busy) SetLax(bool)                                            {}
 func (w *busy) Reroot(*authority.PrivateKey)                           {}
 func (w *busy) RTTs() map[clustermesh.Origin]time.Duration             { return nil }
 func (w *busy) Distances() map[clustermesh.ClusterName]uint32          { return nil }

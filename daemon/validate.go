@@ -11,8 +11,8 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/mcs"
-	"strait.io/strait/daemon/belief"
 	"strait.io/strait/daemon/dns"
+	"strait.io/strait/daemon/trustlevel"
 	"strait.io/strait/datapath/sockdestroy"
 )
 
@@ -60,13 +60,13 @@ func (c Config) validateAuthority(m *mistakes) {
 		return
 	}
 	switch {
-	case a.later() && a.Believe != "":
+	case a.later() && a.TrustLevel != "":
 		m.add("authority.believeFile", "says the same as authority.believe: remove one of the two")
 	case a.later() && a.PinsFile == "":
 		m.add("authority.believeFile", "is only for machines with authority.pinsFile: set that, or remove this field")
 	case a.Make != nil && (c.leaderDir() == "" || !a.later()):
 		m.add("authority.make", "needs source.kubernetes.leaderDir and authority.believeFile: the leader makes what they come from; set both, or remove this field")
-	case a.Make != nil && (a.Make.Secret == "" || a.Make.Pins == "" || a.Make.Believe == ""):
+	case a.Make != nil && (a.Make.Secret == "" || a.Make.Pins == "" || a.Make.TrustLevel == ""):
 		m.add("authority.make", "names a Secret and two ConfigMaps: set secret, pins and believe")
 	}
 	switch {
@@ -76,7 +76,7 @@ func (c Config) validateAuthority(m *mistakes) {
 		m.add("authority.tokenFile", "is only for machines with an API server and authority.pinsFile, and without authority.rootFile: remove it")
 	}
 	switch {
-	case a.Believe == belief.All && a.PinsFile == "":
+	case a.TrustLevel == trustlevel.All && a.PinsFile == "":
 		m.add("authority.believe", "is only for machines with authority.pinsFile: without pins, everybody who has the gossip key is believed anyway; remove it")
 	case k && c.Source.Kubernetes.LeaderDir != "" && a.RootFile != "":
 		m.add("authority.rootFile", "is not used with source.kubernetes.leaderDir, where the root is lent: remove one of the two")
@@ -168,7 +168,7 @@ func (c Config) validateAddresses(m *mistakes) {
 	}
 	for _, x := range []struct{ field, path string }{
 		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile},
-		{"authority.tokenFile", c.Authority.TokenFile}, {"authority.believeFile", c.Authority.BelieveFile}, {"source.kubernetes.leaderDir", c.leaderDir()},
+		{"authority.tokenFile", c.Authority.TokenFile}, {"authority.believeFile", c.Authority.TrustLevelFile}, {"source.kubernetes.leaderDir", c.leaderDir()},
 		{"mesh.peersFile", c.Mesh.PeersFile},
 	} {
 		if x.path != "" && !filepath.IsAbs(x.path) {

@@ -85,7 +85,7 @@ func turnOff(ctx context.Context, a *cli.App, t target, m members) error {
 	// Only now: a leader with the former values would write it again. An earlier connect may have been
 	// interrupted before it came to this.
 	for _, c := range off {
-		if err := c.BelieveLater(ctx); err != nil {
+		if err := c.TrustPinsLater(ctx); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func firstKeys(ctx context.Context, a *cli.App, c *cluster.Cluster, values chart
 	changes, err := c.WriteKeys(ctx, cluster.Keys{Root: []byte(root.Base64() + "\n"), Pins: pins.Encode()})
 	if err == nil {
 		var more []cluster.Change
-		more, err = c.BelievePinned(ctx)
+		more, err = c.TrustPinned(ctx)
 		changes = append(changes, more...)
 	}
 	printChanges(a, changes)

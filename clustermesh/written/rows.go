@@ -48,7 +48,7 @@ const (
 	LeaderLease      = "strait-leader"
 	KeysSecret       = "strait-authority"
 	PinsConfigMap    = "strait-pins"
-	BelieveConfigMap = "strait-believe"
+	TrustLevelConfigMap = "strait-believe"
 )
 
 // Writer is a part of the leader that writes.
@@ -136,7 +136,7 @@ var Rows = []Row{
 
 	{Kind: "Lease", Resource: resource("coordination.k8s.io", "v1", "leases"), By: Leader, Names: []string{LeaderLease}, End: Named},
 	{Kind: "Secret", Resource: resource("", "v1", "secrets"), By: Keys, Names: []string{KeysSecret}, End: Named},
-	{Kind: "ConfigMap", Resource: resource("", "v1", "configmaps"), By: Keys, Names: []string{PinsConfigMap, BelieveConfigMap}, End: Named},
+	{Kind: "ConfigMap", Resource: resource("", "v1", "configmaps"), By: Keys, Names: []string{PinsConfigMap, TrustLevelConfigMap}, End: Named},
 }
 
 func resource(group, version, plural string) schema.GroupVersionResource {

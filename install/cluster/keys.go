@@ -24,8 +24,8 @@ const (
 	PinsConfigMap = written.PinsConfigMap
 )
 
-// believeConfigMap restricts trust to the pins. The chart and the daemons have the same name.
-const believeConfigMap = written.BelieveConfigMap
+// trustLevelConfigMap restricts trust to the pins. The chart and the daemons have the same name.
+const trustLevelConfigMap = written.TrustLevelConfigMap
 
 const (
 	rootEntry = "root.key"
@@ -92,11 +92,11 @@ func (c *Cluster) pinsObject(pins []byte) ([]byte, error) {
 	})
 }
 
-// BelievePinned has only the pins count from the beginning, in a cluster whose keys were just made.
-func (c *Cluster) BelievePinned(ctx context.Context) ([]Change, error) {
+// TrustPinned has only the pins count from the beginning, in a cluster whose keys were just made.
+func (c *Cluster) TrustPinned(ctx context.Context) ([]Change, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": believeConfigMap, "namespace": c.Namespace, "labels": map[string]any{"app.kubernetes.io/name": "strait"}},
+		"metadata": map[string]any{"name": trustLevelConfigMap, "namespace": c.Namespace, "labels": map[string]any{"app.kubernetes.io/name": "strait"}},
 		"data":     map[string]any{"believe": "pinned"},
 	})
 	if err != nil {
@@ -105,11 +105,11 @@ func (c *Cluster) BelievePinned(ctx context.Context) ([]Change, error) {
 	return c.Apply(ctx, [][]byte{text}, false)
 }
 
-// BelieveLater takes the word away that only the pins count.
-func (c *Cluster) BelieveLater(ctx context.Context) error {
-	err := c.objects.Resource(configMaps).Namespace(c.Namespace).Delete(ctx, believeConfigMap, metav1.DeleteOptions{})
+// TrustPinsLater takes the word away that only the pins count.
+func (c *Cluster) TrustPinsLater(ctx context.Context) error {
+	err := c.objects.Resource(configMaps).Namespace(c.Namespace).Delete(ctx, trustLevelConfigMap, metav1.DeleteOptions{})
 	if ignoreNotFound(err) != nil {
-		return fmt.Errorf("context %s: delete ConfigMap %s/%s: %w", c.Context, c.Namespace, believeConfigMap, err)
+		return fmt.Errorf("context %s: delete ConfigMap %s/%s: %w", c.Context, c.Namespace, trustLevelConfigMap, err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestBelieveLater(t *testing.T) {
 	root := authority.PrivateKey{1}
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	c := Config{StateDir: file("state"), Authority: AuthorityConfig{PinsFile: file("pins.yaml"), TokenFile: "/t", BelieveFile: file("believe")}}
+	c := Config{StateDir: file("state"), Authority: AuthorityConfig{PinsFile: file("pins.yaml"), TokenFile: "/t", TrustLevelFile: file("believe")}}
 	life := func() (*Daemon, *believing) {
 		t.Helper()
 		g := &believing{}
@@ -45,7 +45,7 @@ func TestBelieveLater(t *testing.T) {
 		t.Helper()
 		d.files.pins.Source().Look()
 		d.files.believe.Look()
-		ps := slices.Concat(d.followPins(), d.followBelief())
+		ps := slices.Concat(d.followPins(), d.followTrustLevel())
 		if d.trust.all != all || len(ps) != problems || (d.trust.members == nil) != all {
 			t.Errorf("%s: all %v, members %v, problems %v", what, d.trust.all, d.trust.members, ps)
 		}

@@ -1,4 +1,4 @@
-package belief
+package trustlevel
 
 import (
 	"fmt"
@@ -50,7 +50,7 @@ func (o Open) Problems(own clustermesh.ClusterName) []clustermesh.Problem {
 	}
 	why, try := o.why()
 	return []clustermesh.Problem{problem.Cluster(string(own)).Problem(clustermesh.Problem{
-		Code: problem.EverybodyBelieved, Field: "authority", Warning: true,
+		Code: problem.EverybodyTrusted, Field: "authority", Warning: true,
 		Message: "every holder of the gossip key is trusted, whatever cluster or node it claims to be: " + why,
 		Try:     try + "; or, if that is what you want, set authority.mode: off",
 	})}

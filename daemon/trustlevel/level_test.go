@@ -1,4 +1,4 @@
-package belief
+package trustlevel
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func TestInForce(t *testing.T) {
 		text       string
 		unreadable error
 		last       string
-		want       Belief
+		want       Level
 		wrong      bool
 	}{
 		{"", fs.ErrNotExist, "", All, false},

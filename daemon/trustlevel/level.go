@@ -1,9 +1,9 @@
-// Package belief decides whom a node trusts: every holder of the gossip key, or only pinned
+// Package trustlevel decides whom a node trusts: every holder of the gossip key, or only pinned
 // clusters; and how a cluster moves from the first to the second without cutting off a cluster.
 //
 // Inputs are the config, pins, files as text, the cluster's objects and the state; outputs are whom
 // to trust, what is missing, and Problems. Pure. It must not know where files are, or how keys are made.
-package belief
+package trustlevel
 
 import (
 	"strings"
@@ -11,19 +11,19 @@ import (
 	"strait.io/strait/internal/enum"
 )
 
-// Belief is which clusters a machine with pins trusts. The zero value is Pinned.
-type Belief string
+// Level is which clusters a machine with pins trusts. The zero value is Pinned.
+type Level string
 
 // The clusters that a machine trusts.
 const (
-	Pinned Belief = "pinned"
+	Pinned Level = "pinned"
 	// All: every holder of the gossip key, until all clusters sign.
-	All Belief = "all"
+	All Level = "all"
 )
 
 // UnmarshalText accepts the names.
-func (w *Belief) UnmarshalText(b []byte) error {
-	return enum.Decode(w, b, Pinned, All)
+func (l *Level) UnmarshalText(b []byte) error {
+	return enum.Decode(l, b, Pinned, All)
 }
 
 // Config is the part of the daemon's config about trust.
@@ -38,14 +38,14 @@ type Config struct {
 }
 
 // InForce returns whom to trust by the text of believeFile, now or last; wrong is why it cannot be used.
-func InForce(text string, unreadable error, last string) (b Belief, wrong error) {
+func InForce(text string, unreadable error, last string) (l Level, wrong error) {
 	if unreadable == nil {
-		b = Belief(strings.TrimSpace(text))
-		if wrong = new(Belief).UnmarshalText([]byte(b)); wrong == nil && b != "" {
-			return b, nil
+		l = Level(strings.TrimSpace(text))
+		if wrong = new(Level).UnmarshalText([]byte(l)); wrong == nil && l != "" {
+			return l, nil
 		}
 	}
-	if Belief(strings.TrimSpace(last)) == Pinned {
+	if Level(strings.TrimSpace(last)) == Pinned {
 		return Pinned, wrong
 	}
 	return All, wrong
