@@ -7,52 +7,18 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/authority/fake"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/replica"
 )
 
-// root returns the root of a cluster, the same in each call.
-func root(cluster string) *authority.PrivateKey { return seeded("root of " + cluster) }
-
-func seeded(text string) *authority.PrivateKey {
-	var k authority.PrivateKey
-	copy(k[:], text)
-	return &k
-}
-
-// pinned are pins of clusters. All have the same pods: what tells them apart here is who signs.
-func pinned(clusters ...string) authority.Pins {
-	ps := authority.Pins{}
-	for i, c := range clusters {
-		name := clustermesh.ClusterName(c)
-		ps[name] = authority.Pin{
-			Cluster: name, Roots: []authority.PublicKey{root(c).Public()}, Namespaces: []string{"*"},
-			Pods:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16)},
-			Nodes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
-		}
-	}
-	return ps
-}
+var root, seeded, pinned, placed = fake.Root, fake.Key, fake.Pins, fake.Placed
 
 // signing returns the configuration of a daemon that signs, and believes the pinned clusters.
 func signing(c Config, pins authority.Pins) Config {
 	c.Authority = &Authority{Root: root(string(c.Self.Cluster)), Node: *seeded("key of " + c.Self.String()), Pins: pins}
 	return c
-}
-
-// placed is what a node with pods in 10.n.0.0/16 says: one endpoint that tells a number.
-func placed(o clustermesh.Origin, n byte, number string) clustermesh.Content {
-	return clustermesh.Content{
-		Node: &clustermesh.Node{
-			Name: o.Node, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n + 1})},
-			Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, n, 1, 0}), 24)},
-		},
-		Endpoints: []clustermesh.Endpoint{{
-			Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"},
-			Addr:    netip.AddrFrom4([4]byte{10, n, 1, 7}), Pod: number, Node: o.Node, Ready: true,
-		}},
-	}
 }
 
 // inject makes a daemon that has the gossip key spread a record as if it had received it.

@@ -48,9 +48,11 @@ var Table = []Package{
 	{Path: "clustermesh/record", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/locality", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/authority", Pure: true, Imports: []string{"clustermesh", "clustermesh/record"}},
+	// For tests of who is trusted.
+	{Path: "clustermesh/authority/fake", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority"}},
 	{Path: "clustermesh/topology", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh", "clustermesh/record", "clustermesh/topology"}},
-	{Path: "clustermesh/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "clustermesh/replica"}},
+	{Path: "clustermesh/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "clustermesh/replica"}, Tests: []string{"clustermesh/authority/fake"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy", "internal/ovn"}, Tests: []string{"clustermesh/record"}},
 	// What strait writes: for those that decide, those that write, the metrics and strait uninstall.
 	{Path: "clustermesh/written", Pure: true, Imports: []string{"clustermesh/object"}},
@@ -68,11 +70,11 @@ var Table = []Package{
 	{Path: "clustermesh/gossip/probe", Imports: []string{"clustermesh/gossip/observe"}},
 	{Path: "clustermesh/gossip/node", Pure: true, Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/observe",
-	}},
+	}, Tests: []string{"clustermesh/authority/fake"}},
 	{Path: "clustermesh/gossip", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/node", "clustermesh/gossip/observe",
 		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe", "clustermesh/gossip/statedir", "clustermesh/gossip/statelog",
-	}},
+	}, Tests: []string{"clustermesh/authority/fake"}},
 	{
 		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs", "clustermesh/kube/write", "clustermesh/written"},
 		Tests: []string{"test/kubelab/apiserver"},

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
+	"strait.io/strait/clustermesh/authority/fake"
 	"strait.io/strait/clustermesh/gossip/member"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/clustermesh/trust"
@@ -41,42 +42,7 @@ func signing(c Config, pins authority.Pins) Config {
 	return c
 }
 
-// root returns the root of a cluster, the same in each call.
-func root(cluster string) *authority.PrivateKey { return seeded("root of " + cluster) }
-
-func seeded(text string) *authority.PrivateKey {
-	var k authority.PrivateKey
-	copy(k[:], text)
-	return &k
-}
-
-// pinned are pins of clusters, each with pods of its own, and all with machines in one network.
-func pinned(clusters ...string) authority.Pins {
-	ps := authority.Pins{}
-	for i, c := range clusters {
-		name := clustermesh.ClusterName(c)
-		ps[name] = authority.Pin{
-			Cluster: name, Roots: []authority.PublicKey{root(c).Public()}, Namespaces: []string{"*"},
-			Pods:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16)},
-			Nodes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
-		}
-	}
-	return ps
-}
-
-// placed is the record of a node with pods in 10.n.0.0/16: one endpoint that tells a number.
-func placed(o clustermesh.Origin, n byte, number string) clustermesh.Content {
-	return clustermesh.Content{
-		Node: &clustermesh.Node{
-			Name: o.Node, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n + 1})},
-			Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, n, 1, 0}), 24)},
-		},
-		Endpoints: []clustermesh.Endpoint{{
-			Service: clustermesh.ServiceName{Namespace: "default", Name: "serve"},
-			Addr:    netip.AddrFrom4([4]byte{10, n, 1, 7}), Pod: number, Node: o.Node, Ready: true,
-		}},
-	}
-}
+var root, seeded, pinned, placed = fake.Root, fake.Key, fake.Pins, fake.Placed
 
 // entry is a record of an origin, written at a time.
 func entry(t *testing.T, o clustermesh.Origin, c clustermesh.Content, now time.Time) replica.Entry {
