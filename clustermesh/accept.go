@@ -9,24 +9,24 @@ import (
 // accepted there.
 const AnnotationAccept = "strait.io/accept"
 
-// AnnotationNodeKey is the annotation of a Node that says which key its machine signs with, by its
+// AnnotationNodeKey is the annotation of a Node that has the key that its machine signs with, by its
 // fingerprint. It counts in a directory of YAML, whose owner writes it.
 const AnnotationNodeKey = "strait.io/node-key"
 
 // AcceptAll is the element of an Accept that means all clusters.
 const AcceptAll ClusterName = "*"
 
-// Accept says for some namespaces of this cluster whose Services are accepted there, by namespace. An
+// Accept is whose Services some namespaces of this cluster accept, by namespace. An
 // empty list accepts none.
 type Accept map[string][]ClusterName
 
-// From reports whether a namespace accepts Services of a cluster, and whether it says anything.
+// From reports whether a namespace accepts Services of a cluster, and whether it is listed.
 func (a Accept) From(namespace string, c ClusterName) (accepts, says bool) {
 	list, says := a[namespace]
 	return slices.Contains(list, c) || slices.Contains(list, AcceptAll), says
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both are the same.
 func (a Accept) Equal(b Accept) bool {
 	if len(a) != len(b) {
 		return false
@@ -39,10 +39,10 @@ func (a Accept) Equal(b Accept) bool {
 	return true
 }
 
-// LocalNamespaces says which namespaces of a cluster are local: no Service there is shared with other clusters or
+// LocalNamespaces is which namespaces of a cluster are local: no Service there is shared with other clusters or
 // taken from them.
 type LocalNamespaces struct {
-	// Marked are the namespaces that say whether they are; Others is what counts for all others.
+	// Marked are the namespaces with the annotation; Others is what counts for all others.
 	Marked map[string]bool
 	Others bool
 }
@@ -55,7 +55,7 @@ func (l LocalNamespaces) Has(namespace string) bool {
 	return l.Others
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both are the same.
 func (l LocalNamespaces) Equal(m LocalNamespaces) bool {
 	return l.Others == m.Others && maps.Equal(l.Marked, m.Marked)
 }

@@ -50,7 +50,7 @@ func checkPattern(p string) error {
 	return nil
 }
 
-// Why tells people why a service must not take part; empty if it may. default/kubernetes is every
+// Why returns why a service must not take part; empty if it may. default/kubernetes is every
 // cluster's own API server. An invalid pattern matches nothing.
 func (b Barred) Why(s ServiceName) string {
 	if slices.Contains(alwaysBarred, s.Namespace) || s == (ServiceName{Namespace: "default", Name: "kubernetes"}) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Limits on what an origin can say. The same limits apply to objects read from this cluster and to
+// Limits on what an origin can publish. The same limits apply to objects read from this cluster and to
 // records received from others. Unknown words pass, so that newer builds can use them.
 const (
 	MaxName            = 253 // a DNS name

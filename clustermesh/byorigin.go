@@ -154,7 +154,7 @@ func (b ByOrigin[V]) Draft() Draft[V] { return Draft[V]{now: b} }
 // Draft is a ByOrigin in the making. The zero Draft is empty. It must not be copied after a change.
 type Draft[V any] struct {
 	now ByOrigin[V]
-	// own says that no ByOrigin has now.clusters, and owned that none has these clusters' values.
+	// own is true if no ByOrigin has now.clusters, and owned has the clusters whose values none has.
 	own   bool
 	owned map[ClusterName]bool
 }

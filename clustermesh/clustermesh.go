@@ -84,7 +84,7 @@ type Locality struct {
 	Zone   string `cbor:"2,keyasint,omitempty" json:"zone,omitempty"`
 }
 
-// Node is what a node says about itself.
+// Node is what a node publishes about itself.
 type Node struct {
 	Name     NodeName `cbor:"1,keyasint" json:"name"`
 	Locality Locality `cbor:"2,keyasint" json:"locality"`
@@ -108,7 +108,7 @@ type Node struct {
 	// Daemons of the version before do not.
 	Proves bool `cbor:"11,keyasint,omitempty" json:"proves,omitempty"`
 	// Life names the life of the daemon that wrote the record; zero if the record's epoch does. A
-	// clock that was ahead when the daemon started makes its life later than what it says once the
+	// clock that was ahead when the daemon started makes its life later than what it shows once the
 	// clock is right.
 	Life uint64 `cbor:"12,keyasint,omitempty" json:"life,omitempty"`
 	// ClusterIPs are those of Prefixes that hold no pods, but ClusterIPs of the node's cluster: the
@@ -131,12 +131,12 @@ type Endpoint struct {
 	// Pod is the pod's name, for people only: it decides nothing.
 	Pod string `cbor:"7,keyasint,omitempty" json:"pod,omitempty"`
 	// Ready, Serving and Terminating are the conditions of the EndpointSlice API. A pod that is ready
-	// is used although it terminates: Kubernetes says so of Services with publishNotReadyAddresses
+	// is used although it terminates: Kubernetes reports that of Services with publishNotReadyAddresses
 	// only.
 	Ready       bool `cbor:"8,keyasint,omitempty" json:"ready"`
 	Serving     bool `cbor:"9,keyasint,omitempty" json:"serving"`
 	Terminating bool `cbor:"10,keyasint,omitempty" json:"terminating"`
-	// OnHost says that the pod uses the network of its node, and that the node lets other clusters
+	// OnHost is true if the pod uses the network of its node, and the node lets other clusters
 	// reach its ports at Node.Inside.
 	OnHost bool `cbor:"11,keyasint,omitempty" json:"onHost,omitempty"`
 }
@@ -152,7 +152,7 @@ func (e Endpoint) Equal(o Endpoint) bool {
 type ClusterEndpoint struct {
 	Endpoint
 	Cluster ClusterName
-	// Dead is true if State.Dead says that the endpoint's node is dead.
+	// Dead is true if the endpoint's node is dead by State.Dead.
 	Dead bool
 }
 
@@ -276,7 +276,7 @@ type Global struct {
 	IPs []netip.Addr `cbor:"3,keyasint,omitempty" json:"ips,omitempty"`
 	// Shared is false if other clusters must not use this cluster's endpoints.
 	Shared bool `cbor:"4,keyasint,omitempty" json:"shared"`
-	// Affinity says which endpoints this cluster's clients prefer.
+	// Affinity is which endpoints this cluster's clients prefer.
 	Affinity GlobalAffinity `cbor:"5,keyasint,omitempty" json:"affinity,omitempty"`
 	// AffinitySeconds is the ClientIP session affinity time-out; 0 means none.
 	AffinitySeconds uint32 `cbor:"6,keyasint,omitempty" json:"affinitySeconds,omitempty"`
@@ -333,7 +333,7 @@ const (
 	PreferClose    = "PreferClose"
 )
 
-// GlobalAffinity says which clusters a global service's clients prefer.
+// GlobalAffinity is which clusters a global service's clients prefer.
 type GlobalAffinity string
 
 // The affinities of global services. AffinityUnset follows locality, as other services do.
@@ -358,7 +358,7 @@ type Silence struct {
 	Epoch uint64 `cbor:"2,keyasint" json:"epoch"`
 }
 
-// Content is everything that one origin says. Node, Endpoints, Silent and GossipKeys come from nodes;
+// Content is everything that one origin publishes. Node, Endpoints, Silent and GossipKeys come from nodes;
 // the other fields, and the Endpoints that name no node, come from the cluster's leader. Package
 // record has a row for each field, and refuses a field without one.
 type Content struct {
@@ -374,7 +374,7 @@ type Content struct {
 	// Drain takes all endpoints of the cluster out of use; a leader writes it.
 	Drain *Drain `cbor:"22,keyasint,omitempty" json:"drain,omitempty"`
 	// Drains are those of the cluster's nodes, by name. A leader writes them too, because a node whose
-	// daemon is down does not say that it is drained now.
+	// daemon is down may not be drained now.
 	Drains []NodeDrain `cbor:"24,keyasint,omitempty" json:"drains,omitempty"`
 	// AsOf is when a leader wrote this last, at intervals of AsOfPeriod, in Unix seconds: the
 	// cluster had these exports then, and no others. It is 0 in records of older builds.
@@ -383,7 +383,7 @@ type Content struct {
 	// policy. They are no imports. Labels are those that the policy copies. Older builds leave them
 	// out.
 	Mirrors []Export `cbor:"25,keyasint,omitempty" json:"mirrors,omitempty"`
-	// Results say what the cluster has made of other clusters' Services by its policies, sorted by
+	// Results are what the cluster has made of other clusters' Services by its policies, sorted by
 	// policy. They are for people only. Older builds leave them out.
 	Results []PolicyResult `cbor:"27,keyasint,omitempty" json:"results,omitempty"`
 	// Config are objects of the cluster's API server for clusters that accept its configuration;
@@ -394,7 +394,7 @@ type Content struct {
 	// Revoked are fingerprints of keys of the cluster's nodes that count no more, whatever the cluster
 	// stated of them. Older builds leave it out.
 	Revoked []string `cbor:"26,keyasint,omitempty" json:"revoked,omitempty"`
-	// Withdrawn says which statements about the cluster's nodes count no more, sorted. Older builds
+	// Withdrawn are the statements about the cluster's nodes that count no more, sorted. Older builds
 	// leave it out.
 	Withdrawn []Withdrawal `cbor:"29,keyasint,omitempty" json:"withdrawn,omitempty"`
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. Older
@@ -407,7 +407,7 @@ type Record struct {
 	Origin  Origin  `cbor:"1,keyasint" json:"origin"`
 	Stamp   Stamp   `cbor:"2,keyasint" json:"stamp"`
 	Content Content `cbor:"3,keyasint" json:"content"`
-	// UID tells the origin's cluster from another one of the same name. It is empty if the cluster
+	// UID distinguishes the origin's cluster from another one of the same name. It is empty if the cluster
 	// has no API server.
 	UID string `cbor:"4,keyasint,omitempty" json:"uid,omitempty"`
 	// Problems describe what was left out of Content because it cannot be used. Every node finds
@@ -419,7 +419,7 @@ type Record struct {
 	// Unasked counts the objects of Content.Config that were left out because this cluster does not
 	// accept the origin's configuration. It is not on the wire.
 	Unasked int `cbor:"-" json:"-"`
-	// KeyProven says that the node proved that it has the private key of Content.Node.PublicKey. It is
+	// KeyProven is true if the node proved that it has the private key of Content.Node.PublicKey. It is
 	// not on the wire.
 	KeyProven bool `cbor:"-" json:"-"`
 }
@@ -437,7 +437,7 @@ type ExportStatus struct {
 	// Exported is true if the export is in Local.Exports. A valid export that is not there has
 	// Reason "Failed": its namespace is barred, or its name or ports cannot be used.
 	Exported bool
-	// Reason is "Valid" and Message is empty for an export in force. Otherwise both say why it is
+	// Reason is "Valid" and Message is empty for an export in force. Otherwise both give why it is
 	// not exported.
 	Reason  string
 	Message string
@@ -449,7 +449,7 @@ type ExportStatus struct {
 	NotBalanced string
 }
 
-// Local is what a cluster's own source (a directory of YAML, or an API server) says about the
+// Local is what a cluster's own source (a directory of YAML, or an API server) has about the
 // cluster.
 type Local struct {
 	Nodes []Node
@@ -474,7 +474,7 @@ type Local struct {
 	Endpoints []Endpoint
 	// Config are as in Content, sorted by kind and name.
 	Config []ConfigObject
-	// Shares says what the cluster's policies share, sorted by policy.
+	// Shares are what the cluster's policies share, sorted by policy.
 	Shares []Share
 	// ExportStatus has one verdict per Service with a ServiceExport or an alias of one, exported or
 	// not, sorted by service.
@@ -488,7 +488,7 @@ type Local struct {
 	// OwnNamespaces are those that a Namespace or a Service of the cluster itself is in, sorted: not
 	// those that only other clusters' exports name.
 	OwnNamespaces []string
-	// Accept says for some namespaces which clusters' Services are accepted there.
+	// Accept is which clusters' Services some namespaces accept.
 	Accept Accept
 	// LocalNamespaces are those that neither share Services with other clusters nor take any.
 	LocalNamespaces LocalNamespaces

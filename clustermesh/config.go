@@ -25,7 +25,7 @@ type ConfigObject struct {
 const (
 	// MaxConfigObjects bounds the objects of a record: GKE's own limit is 100 of each kind.
 	MaxConfigObjects = 256
-	// maxConfigSpec, maxAnnotations and maxAnnotation bound what one object says, and maxConfig what
+	// maxConfigSpec, maxAnnotations and maxAnnotation bound one object, and maxConfig what
 	// all of a record do: it is gossiped as a whole.
 	maxConfigSpec  = 16 << 10
 	maxAnnotations = 64
@@ -88,18 +88,18 @@ func FitConfig(all []ConfigObject) (fit []ConfigObject, rest map[int]error) {
 	return fit, rest
 }
 
-// ClusterConfig is what a cluster says whose configuration is accepted.
+// ClusterConfig is the configuration of a cluster from which it is accepted.
 type ClusterConfig struct {
 	Cluster ClusterName
 	Objects []ConfigObject
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both are the same.
 func (c ClusterConfig) Equal(o ClusterConfig) bool {
 	return c.Cluster == o.Cluster && slices.EqualFunc(c.Objects, o.Objects, ConfigObject.Equal)
 }
 
-// Config returns what clusters say whose configuration is accepted, in the order of the list. A cluster
+// Config returns the configuration of the clusters from which it is accepted, in the order of the list. A cluster
 // of which no record is here is unknown: it has objects, or none.
 func (s State) Config(from []ClusterName) (said []ClusterConfig, unknown []ClusterName) {
 	for _, c := range from {

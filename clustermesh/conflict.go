@@ -81,7 +81,7 @@ func falselyOldest(exports []ClusterExport) (out []Problem) {
 
 func utc(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.DateTime) }
 
-// problem tells people which clusters disagree, and what is in force.
+// problem names the clusters that disagree, and what is in force.
 func (c Conflict) problem(s ServiceName) Problem {
 	who := make([]string, len(c.Losers))
 	for i, l := range c.Losers {

@@ -28,7 +28,7 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 // another does not, they decide differently until their gossip agrees. A claim is trusted as much as
 // the record that holds it.
 //
-// A machine is dead when its own cluster says so:
+// A machine is dead when its own cluster claims so:
 //
 //   - in a cluster of three nodes or more, when more than half of its other nodes claim that it is
 //     silent, so that the smaller side of a split cluster withdraws nothing;

@@ -23,7 +23,7 @@ func (s State) Entries(c ClusterName, own []netip.Prefix) (out []netip.Prefix) {
 }
 
 // How far apart ClusterIPs can be that are taken for neighbours in one range. Kubernetes' own default is
-// a /12, and a cluster may have several ranges, so what is far apart says nothing of what is between.
+// a /12, and a cluster may have several ranges, so addresses that are far apart imply nothing of those between.
 const near4, near6 = 16, 64
 
 // Around returns the narrowest ranges that hold some ClusterIPs: those that are near each other in one.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Equal reports whether both are nil, or say the same of a node.
+// Equal reports whether both are nil, or equal.
 func (n *Node) Equal(o *Node) bool {
 	if n == nil || o == nil {
 		return n == o

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// AsOfPeriod is how often a cluster's leader rewrites its record, so that it says how recent it
+// AsOfPeriod is how often a cluster's leader rewrites its record, so that it shows how recent it
 // is.
 const AsOfPeriod = time.Hour
 
@@ -48,7 +48,7 @@ type History struct {
 func (h History) Next(c ClusterName, before, now Content) History {
 	next := History{AsOf: max(h.AsOf, before.AsOf)}
 	if next.AsOf == 0 {
-		return next // nothing is known, or the leader runs a build that does not say
+		return next // nothing is known, or the leader runs a build that does not write it
 	}
 	was := make(map[ServiceName]Export, len(before.Exports))
 	for _, e := range before.Exports {
@@ -84,7 +84,7 @@ type lateKey struct {
 func (l Late) key() lateKey { return lateKey{l.Cluster, l.Service, l.Created} }
 
 // late returns from when the exports count that are younger than they claim, as cluster own sees it:
-// as its leader says; or as this node has seen itself; or as at least two other clusters say and
+// by its leader; or as this node has seen itself; or as at least two other clusters report and
 // most of those that are not accused, because a node or a cluster that is new has seen nothing.
 func (s State) late(own ClusterName) map[lateKey]int64 {
 	out, accused := map[lateKey]int64{}, map[lateKey][]int64{}

@@ -3,7 +3,7 @@ package clustermesh
 import "slices"
 
 // Left reports whether a node was removed from the cluster whose record this is: the leader lists
-// the cluster's Nodes, and this one is not among them. A record without Nodes says nothing about
+// the cluster's Nodes, and this one is not among them. A record without Nodes decides nothing about
 // any node. A node that has just been heard may not have been listed yet: package replica decides
 // how long to wait for that.
 func (c Content) Left(node NodeName) bool {

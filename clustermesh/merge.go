@@ -66,7 +66,7 @@ func (s State) Exports(own ClusterName) map[ServiceName][]ClusterExport {
 }
 
 // Imports merges the exports of each service, and returns the imports oldest first. Conflicts are
-// warnings: the import works as the oldest export says.
+// warnings: the import works by the oldest export.
 func Imports(exports map[ServiceName][]ClusterExport) ([]Import, []Problem) {
 	imports := make([]Import, 0, len(exports))
 	var problems []Problem

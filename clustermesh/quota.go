@@ -9,7 +9,7 @@ import (
 )
 
 // bound returns which of the exports of another cluster become imports in cluster own, and how many do
-// not: as many with a ClusterSetIP as its quota says, and as many headless ones. Those stay that are in
+// not: as many with a ClusterSetIP as its quota allows, and as many headless ones. Those stay that are in
 // force already, which have an address; then the oldest. So one more export never takes the place of
 // another, and what a quota finds at an upgrade stays. All nodes of a cluster come to the same result.
 func (s State) bound(own, c ClusterName, exports []Export) (kept []Export, left int) {
@@ -49,7 +49,7 @@ func (s State) Imported(own, c ClusterName) []Export {
 	return kept
 }
 
-// OverQuota reports the clusters that export more to cluster own than their quotas say.
+// OverQuota reports the clusters that export more to cluster own than their quotas allow.
 func (s State) OverQuota(own ClusterName) (out []Problem) {
 	for _, c := range s.Clusters() {
 		all := s.exportsTo(own, c)

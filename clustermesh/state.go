@@ -48,12 +48,12 @@ type State struct {
 	Records ByOrigin[Record]
 	// Contacts holds what gossip observes of each node; a missing node is Held.
 	Contacts ByOrigin[Contact]
-	// Joined says when clusters joined the clusterset, in Unix seconds; see State.Exports. Clusters
+	// Joined is when clusters joined the clusterset, in Unix seconds; see State.Exports. Clusters
 	// for which it was not noted are missing.
 	Joined map[ClusterName]int64
-	// Quotas say how many exports of other clusters become imports. Clusters without one are not bounded.
+	// Quotas are how many exports of other clusters become imports. Clusters without one are not bounded.
 	Quotas map[ClusterName]int
-	// Proven says where nodes proved who they are when they were dialled there. Nodes that were not dialled
+	// Proven is where nodes proved who they are when they were dialled there. Nodes that were not dialled
 	// are missing, and those of clusters that are not pinned.
 	Proven ByOrigin[netip.AddrPort]
 }

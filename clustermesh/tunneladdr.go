@@ -11,7 +11,7 @@ var tunnelRanges = [...]netip.Prefix{netip.MustParsePrefix("243.0.0.0/8"), netip
 // route to each pod: a hash of its name. Among 10,000 nodes about three pairs have the same IPv4 hash, and
 // a person who names nodes can look for a name that has another node's. So the hash decides nothing: the address is
 // a prefix like others, which stays with the node that had it first. The other one cannot connect to other
-// clusters itself, but its pods can, and both are told; where nothing says who was first, neither can.
+// clusters itself, but its pods can, and both get a Problem; where it is not known which was first, neither can.
 func TunnelAddr(o Origin, is6 bool) netip.Addr {
 	if is6 {
 		return hashAddr(tunnelRanges[1], o.String())

@@ -25,7 +25,7 @@ const (
 	// LabelGlobalService names the global Service, of the same namespace, that an EndpointSlice
 	// with other clusters' endpoints belongs to.
 	LabelGlobalService = "strait.io/global-service"
-	// LabelPolicySet tells the mirrors of one set of policies from those of another. Those that the
+	// LabelPolicySet distinguishes the mirrors of one set of policies from those of another. Those that the
 	// daemon makes have the value DaemonsPolicySet.
 	LabelPolicySet   = "strait.io/policy-set"
 	DaemonsPolicySet = "daemon"

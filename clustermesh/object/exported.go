@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// selection says which labels, or annotations, of an export go to other clusters.
+// selection is which labels, or annotations, of an export go to other clusters.
 type selection struct {
 	kept    map[string]string
 	omitted []string // field paths, with the reason unless malformed

@@ -90,7 +90,7 @@ func DerivedName(namespace, name string) string {
 }
 
 // gkeFrom reads an object: its spec into a Go value that has a field for everything that strait
-// carries out. All else that the object says is a mistake: nothing is left out in silence. Names are
+// carries out. All else in the object is a mistake: nothing is left out in silence. Names are
 // the annotations that count.
 func gkeFrom(in *unstructured.Unstructured, spec any, names []string) GKEObject {
 	out := GKEObject{

@@ -29,7 +29,7 @@ func (g *GKEObject) say(annotations map[string]string, spec map[string]any) {
 func (l *reader) config() []clustermesh.ConfigObject {
 	var all []clustermesh.ConfigObject
 	add := func(g GKEObject) {
-		if len(g.Mistakes) == 0 && g.said.Kind != "" { // another cluster's says nothing
+		if len(g.Mistakes) == 0 && g.said.Kind != "" { // empty for another cluster's
 			all = append(all, g.said)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 const AnnotationIngressClass = "strait.io/ingress-class"
 
 // notOfIngresses are annotations of MultiClusterIngresses for Google's load balancer. Without what
-// they ask for, an application could be open that should not be, or elsewhere than DNS says.
+// they ask for, an application could be open that should not be, or elsewhere than where DNS leads.
 var notOfIngresses = map[string]string{
 	"networking.gke.io/static-ip":        "the address is that of the ingress controller's Service",
 	"networking.gke.io/pre-shared-certs": "a certificate is in a Secret; write spec.template.spec.tls",

@@ -17,7 +17,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// annotationProtocols says of a MultiClusterService, in JSON, which protocol each port speaks.
+// annotationProtocols has of a MultiClusterService, in JSON, the protocol of each port.
 const annotationProtocols = "networking.gke.io/app-protocols"
 
 // appProtocols are the protocols of annotationProtocols, as Kubernetes names them.

@@ -21,8 +21,8 @@ var (
 	slicesNames   = []string{"service.strait.io/global-sync-endpoint-slices", "service.cilium.io/global-sync-endpoint-slices"}
 )
 
-// readGlobals returns the global services, sorted. What an annotation says of a Service counts, and
-// policies only where none says anything.
+// readGlobals returns the global services, sorted. An annotation of a Service counts, and
+// policies only where there is none.
 func (l *reader) readGlobals() (out []clustermesh.Global) {
 	for _, s := range l.services {
 		if g, ok := l.readGlobal(s); ok {
@@ -65,7 +65,7 @@ func (l *reader) readGlobal(s *Service) (clustermesh.Global, bool) {
 	return globalFrom(g, says, notes, key, true), true
 }
 
-// globalFrom adds what a Service itself says. Key is the annotation that makes it global. If takes
+// globalFrom adds what a Service itself asks for. Key is the annotation that makes it global. If takes
 // is false, its own clients are not concerned, so its addresses are left out.
 func globalFrom(g clustermesh.Global, e clustermesh.Export, notes annotations, key string, takes bool) clustermesh.Global {
 	g.Ports, g.AffinitySeconds = e.Ports, e.AffinitySeconds

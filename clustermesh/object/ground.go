@@ -11,10 +11,10 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// ground says which addresses endpoints can have. A user who may write EndpointSlices in a namespace can
+// ground is which addresses endpoints can have. A user who may write EndpointSlices in a namespace can
 // name any address there: a port of the node itself, a Pod of another namespace, or a machine of the
 // cluster's network. Other clusters' clients would be led to it, and through the tunnel's filter. So
-// what a slice says counts only as far as Pods, which tenants cannot give addresses, bear it out.
+// a slice counts only as far as Pods, which tenants cannot give addresses, bear it out.
 type ground struct {
 	// trusted: the objects are files, which root of the machine writes. There are no Pods to ask.
 	trusted bool

@@ -12,7 +12,7 @@ import (
 // clusterID is the ClusterProperty that holds the cluster's id (KEP-2149).
 const clusterID = "cluster.clusterset.k8s.io"
 
-// Identity is what a cluster's objects say about the identity of the cluster and of one of its
+// Identity is what a cluster's objects have of the identity of the cluster and of one of its
 // nodes.
 type Identity struct {
 	// Property is the value of the ClusterProperty that names the cluster, empty if there is none;

@@ -108,7 +108,7 @@ func exportFrom(in *mcsv1beta1.ServiceExport) *Export {
 
 func (e *Export) insert(o *Objects) { o.Exports = append(o.Exports, e) }
 
-// createdAt returns when an object was created, in Unix seconds, 0 if it does not say.
+// createdAt returns when an object was created, in Unix seconds, 0 if it has none.
 func createdAt(o metav1.Object) int64 {
 	if t := o.GetCreationTimestamp(); !t.IsZero() {
 		return max(0, t.Unix())

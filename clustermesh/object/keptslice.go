@@ -82,7 +82,7 @@ func endpointFrom(in discoveryv1.Endpoint) sliceEndpoint {
 	return e
 }
 
-// mute reports whether a slice says nothing: it has no endpoint of this cluster, and nothing is
+// mute reports whether a slice adds nothing: it has no endpoint of this cluster, and nothing is
 // wrong with it.
 func (s *Slice) mute() bool {
 	return s.imported || len(s.endpoints) == 0 && s.service != "" &&

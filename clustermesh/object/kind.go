@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Need says what follows if an API server does not allow a kind to be read.
+// Need is what follows if an API server does not allow a kind to be read.
 type Need uint8
 
 const (
@@ -37,13 +37,13 @@ type Kind struct {
 	Need          Need
 	// Custom kinds are defined by a CustomResourceDefinition, so an API server may not serve them.
 	Custom bool
-	// Missing says what does not work while the API server does not serve the kind; Install says
+	// Missing is what does not work while the API server does not serve the kind; Install is
 	// what to do about it. Both are empty if the kind is Optional or not Custom.
 	Missing, Install string
 	// MetadataOnly kinds are read from an API server as *metav1.PartialObjectMetadata, whatever
 	// Go types their versions have.
 	MetadataOnly bool
-	// InFiles says that a directory of YAML can hold objects of the kind.
+	// InFiles is true if a directory of YAML can hold objects of the kind.
 	InFiles bool
 	// Labels and Annotations are the keys that count. All others are removed from an object before
 	// it is read.

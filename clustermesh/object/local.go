@@ -13,8 +13,8 @@ import (
 // decides.
 const annotationLocal = "clustermesh.cilium.io/global"
 
-// localNamespaces returns the namespaces whose annotation says whether their Services stay in the
-// cluster, and what it says.
+// localNamespaces returns the namespaces whose annotation decides whether their Services stay in the
+// cluster, and its value.
 func localNamespaces(objs []*Namespace, r *report) map[string]bool {
 	out := map[string]bool{}
 	for _, n := range objs {
@@ -36,7 +36,7 @@ func localNamespaces(objs []*Namespace, r *report) map[string]bool {
 	return out
 }
 
-// stays tells people why a Service is not shared with other clusters; empty if it may be.
+// stays returns why a Service is not shared with other clusters; empty if it may be.
 func (l *reader) stays(s clustermesh.ServiceName) string {
 	if why := l.barred.Why(s); why != "" {
 		return why

@@ -16,7 +16,7 @@ import (
 )
 
 // AnnotationPrefixes is the annotation of a Node that lists its pods' prefixes, separated by
-// commas. It is for nodes whose prefixes neither their spec nor their present pods tell: some CNIs
+// commas. It is for nodes whose prefixes neither their spec nor their present pods show: some CNIs
 // give out blocks of addresses of their own.
 const AnnotationPrefixes = "strait.io/prefixes"
 
@@ -60,7 +60,7 @@ func nodeFrom(in *corev1.Node) *Node {
 
 func (n *Node) insert(o *Objects) { o.Nodes = append(o.Nodes, n) }
 
-// nodes are those of a cluster, sorted by name, with what annotations of some say.
+// nodes are those of a cluster, sorted by name, with the annotations of some.
 type nodes struct {
 	list     []clustermesh.Node
 	prefixes map[clustermesh.NodeName][]netip.Prefix

@@ -49,7 +49,7 @@ func (o *Objects) Insert(k Kept) { k.insert(o) }
 
 // Config is what Local depends on besides the objects.
 type Config struct {
-	// Cluster is the cluster's id. Empty means that the ClusterProperty says it; without one,
+	// Cluster is the cluster's id. Empty means that the ClusterProperty has it; without one,
 	// policies share nothing.
 	Cluster clustermesh.ClusterName
 	// Policies are ServicePolicies of the daemon's configuration. One of the same name among the
@@ -84,7 +84,7 @@ type Config struct {
 // the rest is used. The result is sorted and does not depend on the order of the objects.
 //
 // What strait itself wrote is never read back as the cluster's own. Derived Services are neither
-// exported nor global: they only tell which addresses the imports have. Their EndpointSlices are
+// exported nor global: they only show which addresses the imports have. Their EndpointSlices are
 // ignored.
 //
 // An export without a creation time counts as created at 0, the oldest of all: it wins conflicts.
@@ -145,7 +145,7 @@ func (l *reader) ownNamespaces(objs Objects) (out []string) {
 	return slices.Compact(out)
 }
 
-// readClusterDrain returns whether strait's own Namespace says that the cluster is drained.
+// readClusterDrain returns whether the cluster is drained by strait's own Namespace.
 func (l *reader) readClusterDrain(objs Objects) *clustermesh.Drain {
 	for _, n := range objs.Namespaces {
 		if value, ok := n.annotations[AnnotationDrain]; ok && n.Name == cmp.Or(objs.Config.Namespace, clustermesh.DefaultNamespace) {

@@ -53,7 +53,7 @@ func (p *Policy) insert(o *Objects) { o.Policies = append(o.Policies, p) }
 // rule is a policy in force, with what the cluster shares by it.
 type rule struct {
 	*Policy
-	// shares and takes say whether the cluster is one that shares, and one that gets.
+	// shares and takes are whether the cluster shares, and whether it gets.
 	shares, takes bool
 	share         clustermesh.Share
 }

@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// The annotations of a Service or its ServiceExport that say where connections go.
+// The annotations of a Service or its ServiceExport that decide where connections go.
 const (
 	AnnotationLocality = "service.strait.io/locality"
 	AnnotationPrefer   = "service.strait.io/prefer"
@@ -195,7 +195,7 @@ func readDrain(n note) *clustermesh.Drain {
 	return &clustermesh.Drain{Since: since.Unix(), Over: int64(over / time.Second)}
 }
 
-// readAccept returns which clusters' Services the namespaces accept that say so.
+// readAccept returns which clusters' Services the annotated namespaces accept.
 func (l *reader) readAccept(objs []*Namespace) clustermesh.Accept {
 	out := clustermesh.Accept{}
 	for _, obj := range objs {

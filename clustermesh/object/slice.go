@@ -189,9 +189,9 @@ func comparePorts(a, b clustermesh.EndpointPort) int {
 }
 
 // mergeEndpoints merges what is listed of one listener, which is an address with a port. Kubernetes
-// allows one in several slices: while it moves from one to another. If what they say of it differs,
+// allows one in several slices: while it moves from one to another. If they differ in it,
 // the more optimistic condition wins, as in kube-proxy, and otherwise the first value. Two
-// listeners at one address are two endpoints, unless the same is said of both: then they are one
+// listeners at one address are two endpoints, unless both have the same: then they are one
 // endpoint with two ports.
 func mergeEndpoints(all []clustermesh.Endpoint) (out []clustermesh.Endpoint) {
 	slices.SortStableFunc(all, func(a, b clustermesh.Endpoint) int {

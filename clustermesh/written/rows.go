@@ -45,9 +45,9 @@ const (
 
 // Names of objects in strait's namespace. The chart has the same.
 const (
-	LeaderLease      = "strait-leader"
-	KeysSecret       = "strait-authority"
-	PinsConfigMap    = "strait-pins"
+	LeaderLease         = "strait-leader"
+	KeysSecret          = "strait-authority"
+	PinsConfigMap       = "strait-pins"
 	TrustLevelConfigMap = "strait-believe"
 )
 

@@ -14,7 +14,7 @@ import (
 type claim struct {
 	standing
 	prefix netip.Prefix
-	// entry says that it is to ClusterIPs. Several nodes of a cluster can be the entry to one
+	// entry is true if it is to ClusterIPs. Several nodes of a cluster can be the entry to one
 	// range: the others stand by.
 	entry bool
 	// contested: it takes part, so that no other claim gets the addresses, but does not get them

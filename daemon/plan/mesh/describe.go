@@ -20,7 +20,7 @@ type End struct {
 	// Via is the node that the tunnel leads to which this node's packets for it enter: the node itself, or a
 	// gateway. Zero if they enter none.
 	Via clustermesh.Origin
-	// Why says why no tunnel leads to the node; empty if one does.
+	// Why is why no tunnel leads to the node; empty if one does.
 	Why string
 }
 

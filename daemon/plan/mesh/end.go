@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// node is what a node says about itself, and what is known of it.
+// node is what a node publishes about itself, and what is known of it.
 type node struct {
 	origin clustermesh.Origin
 	*clustermesh.Node
@@ -138,7 +138,7 @@ func (n *node) listeners() (out []netip.AddrPort) {
 	return out
 }
 
-// unreachable says why no tunnel can lead to the node, whatever others claim; nil if one can.
+// unreachable returns why no tunnel can lead to the node, whatever others claim; nil if one can.
 func (n node) unreachable() *clustermesh.Problem {
 	switch {
 	case len(n.Addresses) == 0:

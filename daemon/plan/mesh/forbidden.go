@@ -11,7 +11,7 @@ import (
 
 // Host is what a mesh must know about the machine that it is made for.
 type Host struct {
-	// Unknown says that the fields below could not be read, which is not the same as empty. The
+	// Unknown is true if the fields below could not be read, which is not the same as empty. The
 	// mesh then stays as it was.
 	Unknown bool
 	// Addrs are the machine's own addresses.
@@ -35,7 +35,7 @@ type forbidden struct {
 	landmarks []landmark
 }
 
-// entry says that a prefix holds ClusterIPs of the node's cluster.
+// entry reports whether a prefix holds ClusterIPs of the node's cluster.
 func (n node) entry(p netip.Prefix) bool { return n.Node != nil && slices.Contains(n.ClusterIPs, p) }
 
 // landmark is an address or network that is known not to be a remote pod's.
@@ -93,7 +93,7 @@ func newForbidden(m work) *forbidden {
 	return f
 }
 
-// refusal says what a prefix covers, or lies in, so that it is not routed into a tunnel.
+// refusal is what a prefix covers, or lies in, so that it is not routed into a tunnel.
 type refusal struct {
 	covers string
 	// contested: only a third cluster's word is against it. It may be that one that is wrong, so the
@@ -102,7 +102,7 @@ type refusal struct {
 }
 
 // outweighs reports whether a node keeps its prefix against the address of another node in it. What the cluster
-// says of the ranges of its pods comes before what one of its nodes says of its own address, which can be
+// publishes of the ranges of its pods comes before what one of its nodes publishes of its own address, which can be
 // anything. A single address is no range of pods; that, and another cluster's word, count unless the node had
 // the prefix first.
 func (f *forbidden) outweighs(n node, p netip.Prefix, l landmark) bool {

@@ -32,9 +32,9 @@ func (g Guest) equal(h Guest) bool {
 // Admitted is a Guest with what this node makes of it.
 type Admitted struct {
 	Guest
-	// Elsewhere says that other nodes accept it, not this one.
+	// Elsewhere is true if other nodes accept it, not this one.
 	Elsewhere bool
-	// Why says why this node refuses it; empty if it does not.
+	// Why is why this node refuses it; empty if it does not.
 	Why string
 	// Reach is what it may call through this node besides the node's own pods; nil unless it has a tunnel.
 	Reach []netip.Prefix
@@ -91,7 +91,7 @@ func (m work) takenKeys() map[key.Public]string {
 	return out
 }
 
-// refuse says why this node cannot accept a guest, and what to do; nothing if it can.
+// refuse returns why this node cannot accept a guest, and what to do; nothing if it can.
 func (m work) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, ranges []landmark) (why, try string) {
 	switch holder := taken[g.Key]; {
 	case !m.On:
@@ -110,7 +110,7 @@ func (m work) refuse(g Guest, s datapath.Sources, taken map[key.Public]string, r
 	return "", ""
 }
 
-// clash says what has addresses of a guest's range; empty if nothing has.
+// clash returns what has addresses of a guest's range; empty if nothing has.
 func (m work) clash(g Guest, p netip.Prefix, ranges []landmark) string {
 	for _, c := range m.CIDRs {
 		if c.Overlaps(p) {

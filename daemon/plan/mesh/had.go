@@ -90,7 +90,7 @@ func (h had) prefix(n *node, p netip.Prefix) bool {
 	return e != nil && slices.Contains(e.AllowedIPs, p)
 }
 
-// guest reports whether all of a guest's range were the guest's, and whether the device says so.
+// guest reports whether all of a guest's range were the guest's, and whether that is by the device.
 func (d device) guest(g Guest) (had, known bool) {
 	for _, p := range g.Range {
 		known = known || d.prefixes[p.Masked()]

@@ -20,7 +20,7 @@ import (
 
 // Mesh is the mesh of WireGuard tunnels as one node sees it: which nodes of the clusterset can be
 // peers, which machines outside every cluster have a tunnel to this node, and what was refused, and
-// why. What the kernel, and people, get of it are renderings. It is immutable. Where it says a
+// why. What the kernel, and people, get of it are renderings. It is immutable. Where it has a
 // node's addresses, they are those that the node got, not what it claims.
 type Mesh struct {
 	// Self is the node that sees it, and Key its WireGuard key; zero if it is not known.
@@ -58,7 +58,7 @@ type Inputs struct {
 	Dead map[clustermesh.Origin]bool
 	// On is false if pods of other clusters are routable without strait: no tunnel leads anywhere.
 	On bool
-	// Topology says which way packets travel. It does not change in the life of a daemon. Nil is
+	// Topology is which way packets travel. It does not change in the life of a daemon. Nil is
 	// topology.Default.
 	Topology topology.Topology
 	// CIDRs are the ranges for ClusterSetIPs, and Own all of strait's own addresses in this

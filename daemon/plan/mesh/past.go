@@ -109,7 +109,7 @@ func (p Past) same(in Inputs) (now []node, same bool) {
 	return now, true
 }
 
-// equal reports whether two Inputs differ at most in what nodes say, and what is known of them.
+// equal reports whether two Inputs differ at most in what nodes publish, and what is known of them.
 func (in Inputs) equal(o Inputs) bool {
 	return in.Self == o.Self && in.On == o.On && slices.Equal(in.CIDRs, o.CIDRs) && in.Host.equal(o.Host) && in.Own.Equal(o.Own) &&
 		slices.Equal(in.Remotes, o.Remotes) && slices.Equal(in.ClusterIPs, o.ClusterIPs) && slices.EqualFunc(in.Guests, o.Guests, Guest.equal)

@@ -9,7 +9,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// places says whose addresses are: of the pods and the machines of which cluster. Immutable.
+// places is whose pods and machines have which addresses. Immutable.
 type places struct {
 	owned map[clustermesh.Origin][]netip.Prefix
 	// owner has the prefixes that are in force, and bits their lengths, the longest first.
@@ -103,7 +103,7 @@ func (p *places) of(a netip.Addr) clustermesh.ClusterName {
 type Stray struct {
 	// Of is the cluster that has the address; empty if none has.
 	Of clustermesh.ClusterName
-	// Why says why no client may connect to it; empty if that is harmless: a cluster can list another
+	// Why is why no client may connect to it; empty if that is harmless: a cluster can list another
 	// one's pods.
 	Why string
 }

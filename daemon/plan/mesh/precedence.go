@@ -35,7 +35,7 @@ func (s standing) replaces(t standing) bool {
 	return t.dead && !s.dead && s.node.Cluster == t.node.Cluster && (s.proven || !t.proven)
 }
 
-// verdict says what became of a claim.
+// verdict is what became of a claim.
 type verdict struct {
 	// to is the claim that it lost to, or that is as good; -1 if it won.
 	to int
@@ -122,7 +122,7 @@ type claimedBy[T comparable] struct {
 	what T
 }
 
-// loss says to which node another lost what it claimed. Tied: neither has it.
+// loss is to which node another lost what it claimed. Tied: neither has it.
 type loss struct {
 	to   clustermesh.Origin
 	tied bool

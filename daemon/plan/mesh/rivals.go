@@ -17,7 +17,7 @@ func (r rivals) add(keeper clustermesh.Origin, field string, loser clustermesh.O
 	r[k] = append(r[k], fmt.Sprintf("%s claims %v", called(loser), what))
 }
 
-// problems tells each node that keeps something who else claims it: one Problem for each field.
+// problems reports of each node that keeps something who else claims it: one Problem for each field.
 func (r rivals) problems() (out []clustermesh.Problem) {
 	for k, claims := range r {
 		slices.Sort(claims)

@@ -35,7 +35,7 @@ func (m work) tunnelOnly() (out []netip.Prefix, problems []clustermesh.Problem) 
 	return out, problems
 }
 
-// covers says what a range covers that is no pod of its cluster.
+// covers returns what a range covers that is no pod of its cluster.
 func (m work) covers(r Remote) string {
 	for n := range m.State.Nodes() {
 		if n.Origin.Cluster == r.Cluster {
