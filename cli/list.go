@@ -50,7 +50,7 @@ func (l List[T, A]) Fill(a *App, cmd *cobra.Command) *cobra.Command {
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
-	cmd.Annotations = map[string]string{listing: "yes"}
+	cmd.Annotations = map[string]string{shape: list}
 	if l.Namespaced {
 		names.flags(cmd)
 	}

@@ -13,16 +13,32 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// listing is the annotation of commands that print a list, whose rows have names.
-const listing = "listing"
+// shape is the annotation of commands whose answer has more formats than others.
+const shape = "shape"
+
+const (
+	// list is the shape of rows that have names and a wide form.
+	list = "list"
+	// wide is the shape of an answer with a table that has a wide form.
+	wide = "wide"
+)
+
+// Wide lets a command take -o wide.
+func Wide(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{shape: wide}
+	return cmd
+}
 
 // pathPrefix begins the format that has a template.
 const pathPrefix = "jsonpath="
 
 // formats are the values of --output that a command takes.
 func formats(cmd *cobra.Command) []string {
-	if cmd.Annotations[listing] != "" {
+	switch cmd.Annotations[shape] {
+	case list:
 		return []string{"table", "wide", "name", "json", "yaml", pathPrefix + "TEMPLATE"}
+	case wide:
+		return []string{"table", "wide", "json", "yaml", pathPrefix + "TEMPLATE"}
 	}
 	return []string{"table", "json", "yaml", pathPrefix + "TEMPLATE"}
 }

@@ -83,7 +83,7 @@ func StatusCommand(a *cli.App) *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait until all is well, for at most `duration`")
 	cmd.Flags().Lookup("wait").NoOptDefVal = "60s"
-	return cmd
+	return cli.Wide(cmd)
 }
 
 // showStatus prints a status. If something is wrong, its error has the exit code and no text.

@@ -27,6 +27,7 @@ func TestGolden(t *testing.T) {
 		{"status-ascii", ill, []string{"status", "--ascii"}},
 		{"status-json", ill, []string{"status", "-o", "json"}},
 		{"status-yaml", well, []string{"status", "-o", "yaml"}},
+		{"status-wide", mesh, []string{"status", "-o", "wide"}},
 		{"services", ill, []string{"services"}},
 		{"status-dual", dual, []string{"status"}},
 		{"services-dual", dual, []string{"services"}},

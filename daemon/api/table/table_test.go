@@ -207,3 +207,11 @@ func TestNodeRowIsNarrow(t *testing.T) {
 		}
 	}
 }
+
+func TestClusterTunnels(t *testing.T) {
+	c := api.Cluster{Name: "a", Tunnels: &api.Tunnels{States: map[string]int{"never": 1, "carrying": 2}, RTT: 8.26}}
+	row := Clusters.Rows([]api.Cluster{c}, time.Time{}, Form{Wide: true})[0]
+	if got := strings.Join(row[7:], " · "); got != "2 carrying, 1 never · 8.3 ms" {
+		t.Errorf("tunnels are shown as %q", got)
+	}
+}
