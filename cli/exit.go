@@ -116,8 +116,8 @@ func (a *App) Report(ctx context.Context, cmd *cobra.Command, err error) int {
 	return exit.Code
 }
 
-// failureText splits an error that ends with one failure of a daemon into what went wrong and what to
-// try. It finds none in the errors of several daemons.
+// failureText splits an error that ends with one failure of a daemon into what went wrong and what
+// to try. It finds none in the errors of several daemons.
 func failureText(err error) (text, try string, found bool) {
 	var failure *api.Failure
 	if !errors.As(err, &failure) {

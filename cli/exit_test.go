@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// TestReport: a failure is printed with what was being done and what to try, and those of several daemons are all
-// printed.
+// TestReport: a failure is printed with what was being done and what to try, and those of several
+// daemons are all printed.
 func TestReport(t *testing.T) {
 	failure := &api.Failure{Reason: api.NoAnswer, Message: "no answer", Try: "look"}
 	other := &api.Failure{Reason: api.NoAnswer, Message: "no other answer", Try: "look elsewhere"}

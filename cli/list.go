@@ -19,8 +19,8 @@ type List[T, A any] struct {
 	Table table.Table[T]
 	// Noun is what an argument names, such as "service".
 	Noun string
-	// Of is the name by which arguments choose an item; nil if that is the item's own. Known are more
-	// names that are no error; it may be nil.
+	// Of is the name by which arguments choose an item; nil if that is the item's own. Known are
+	// more names that are no error; it may be nil.
 	Of    func(item T) string
 	Known func(answer A) []string
 	// Namespaced lists take -n and -A.
@@ -34,8 +34,8 @@ type List[T, A any] struct {
 	// Items are those of an answer, to which the names on the command line are applied.
 	Items func(answer A) *[]T
 	From  func(answer A) api.Viewpoint
-	// Notices are lines before the table, about the whole answer. After prints lines below it, about its
-	// items. Both may be nil.
+	// Notices are lines before the table, about the whole answer. After prints lines below it,
+	// about its items. Both may be nil.
 	Notices func(answer A) []string
 	After   func(p Printer, answer A)
 	// Empty is a hint if there are no items.
@@ -135,8 +135,8 @@ func (l List[T, A]) rows(a *App, p Printer, items []T) {
 // watchEvery is how often a watched list is looked at.
 const watchEvery = time.Second
 
-// watch prints what changes, until ctx ends. As data, it prints every changed answer as a whole. Names that
-// are not there any more are no error: they can come back.
+// watch prints what changes, until ctx ends. As data, it prints every changed answer as a whole.
+// Names that are not there any more are no error: they can come back.
 func (l List[T, A]) watch(ctx context.Context, a *App, names Names, last A) error {
 	names.lenient = true
 	for {

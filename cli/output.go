@@ -63,8 +63,8 @@ func (a *App) CompleteOutput(cmd *cobra.Command, _ []string, _ string) ([]string
 	return known, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// parsePath reads a template as kubectl does: braces around a single path, and its first dot, can be left
-// out.
+// parsePath reads a template as kubectl does: braces around a single path, and its first dot, can
+// be left out.
 func parsePath(template string) (*jsonpath.JSONPath, error) {
 	text := template
 	if !strings.Contains(text, "{") {
@@ -101,8 +101,8 @@ func (a *App) Data(answer any) (done bool, err error) {
 	return true, nil
 }
 
-// follow executes a template on the JSON of an answer, so that fields have the names of -o json. What comes
-// from other clusters cannot control the terminal.
+// follow executes a template on the JSON of an answer, so that fields have the names of -o json.
+// What comes from other clusters cannot control the terminal.
 func follow(template string, answer any) ([]byte, error) {
 	path, err := parsePath(template)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"strait.io/strait/internal/keyfile"
 )
 
-// directory is the vault of a cluster outside Kubernetes. People copy what changes to other machines. The
-// daemon of this machine is the one that can be asked.
+// directory is the vault of a cluster outside Kubernetes. People copy what changes to other
+// machines. The daemon of this machine is the one that can be asked.
 type directory struct {
 	keyDir
 	app *cli.App
@@ -49,7 +49,8 @@ func (d directory) ReadKeys(context.Context) (k vault.Keys, err error) {
 	return k, nil
 }
 
-// WriteKeys is that of vault.Vault. A directory keeps no copy of the new root once that is the root.
+// WriteKeys is that of vault.Vault. A directory keeps no copy of the new root once that is the
+// root.
 func (d directory) WriteKeys(_ context.Context, k vault.Keys) error {
 	if err := d.writePins(k.Pins); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/internal/gossipkey"
 )
 
-// TestDirectory: a directory returns what was written to it, keeps the next keys while they replace others, and
-// has no copy of a new root that is the root.
+// TestDirectory: a directory returns what was written to it, keeps the next keys while they replace
+// others, and has no copy of a new root that is the root.
 func TestDirectory(t *testing.T) {
 	d := directory{keyDir: keyDir(t.TempDir())}
 	old, next := authority.PrivateKey{1}, authority.PrivateKey{2}
@@ -59,8 +59,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestDirectoryFinishesAfterACrash: the new root is in place and its copy is still there. The rotation goes on from
-// there, and a new one does not begin.
+// TestDirectoryFinishesAfterACrash: the new root is in place and its copy is still there. The
+// rotation goes on from there, and a new one does not begin.
 func TestDirectoryFinishesAfterACrash(t *testing.T) {
 	d := directory{keyDir: keyDir(t.TempDir())}
 	old, next := authority.PrivateKey{1}, authority.PrivateKey{2}

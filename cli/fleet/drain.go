@@ -52,7 +52,8 @@ func drainCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-// drain shows what a drain would do, and drains the cluster of a place unless a Service would stay on it.
+// drain shows what a drain would do, and drains the cluster of a place unless a Service would stay
+// on it.
 func drain(ctx context.Context, a *cli.App, place drainPlace, id, value string, dryRun, force bool) error {
 	answer, err := place.whatIf(ctx, id)
 	switch {

@@ -35,8 +35,8 @@ func (p *fakePlace) write(_ context.Context, id, value string) (string, error) {
 
 func (*fakePlace) counts() bool { return true }
 
-// TestDrain: what would happen is shown first, and the place is written only if no Service would stay there, or by
-// force.
+// TestDrain: what would happen is shown first, and the place is written only if no Service would
+// stay there, or by force.
 func TestDrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		place         fakePlace

@@ -16,8 +16,8 @@ import (
 type drainPlace interface {
 	// whatIf asks the daemon what a drain of the cluster with this id would do.
 	whatIf(ctx context.Context, id string) (*api.WhatIf, error)
-	// write drains the cluster, or ends that if the value is empty, and returns where. It refuses the
-	// id of another cluster than that of the place.
+	// write drains the cluster, or ends that if the value is empty, and returns where. It refuses
+	// the id of another cluster than that of the place.
 	write(ctx context.Context, id, value string) (where string, err error)
 	// counts reports whether strait cluster status can count what is still open.
 	counts() bool
@@ -45,8 +45,8 @@ func (n namespaced) write(ctx context.Context, id, value string) (string, error)
 
 func (namespaced) counts() bool { return true }
 
-// manifests is the place of a cluster outside Kubernetes: a directory of YAML. The daemon is that of this
-// machine.
+// manifests is the place of a cluster outside Kubernetes: a directory of YAML. The daemon is that
+// of this machine.
 type manifests struct {
 	dir string
 	app *cli.App

@@ -49,8 +49,8 @@ func keysEvict(ctx context.Context, a *cli.App, d directory, id clustermesh.Clus
 	return nil
 }
 
-// evict asks, and removes a cluster from the pins of vaults. It returns those that pinned it, with their new
-// keys.
+// evict asks, and removes a cluster from the pins of vaults. It returns those that pinned it, with
+// their new keys.
 func evict(ctx context.Context, a *cli.App, vaults []vault.Vault, id clustermesh.ClusterName, yes bool) (changed []vault.Vault, keys []vault.Keys, err error) {
 	for _, v := range vaults {
 		k, err := v.ReadKeys(ctx)

@@ -91,8 +91,8 @@ func revokeMember(ctx context.Context, a *cli.App, t target, r revocation) error
 	return nil
 }
 
-// write finds the key, asks, and revokes it in a vault. It returns the revocation with the key, and what the
-// vault then holds.
+// write finds the key, asks, and revokes it in a vault. It returns the revocation with the key, and
+// what the vault then holds.
 func (r revocation) write(ctx context.Context, a *cli.App, v vault.Vault) (revocation, vault.Keys, error) {
 	keys, err := v.ReadKeys(ctx)
 	if err == nil && keys.Pins == nil {
@@ -136,7 +136,8 @@ func (r revocation) find(ctx context.Context, v vault.Vault, own clustermesh.Clu
 	return "", cli.UsageError("no node %s of cluster %s is known with a key; see strait members, or give --key", r.node, own)
 }
 
-// believed names a daemon, besides that of the node itself, which still believes the key; "" if none does.
+// believed names a daemon, besides that of the node itself, which still believes the key; "" if
+// none does.
 func (r revocation) believed(ctx context.Context, v vault.Vault, own clustermesh.ClusterName) string {
 	lists, err := v.Members(ctx)
 	for node, l := range lists {

@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/install/vault"
 )
 
-// keysRotate makes the first steps to replace the root of a directory: the new root, pinned beside the old
-// one. Made again, it changes nothing.
+// keysRotate makes the first steps to replace the root of a directory: the new root, pinned beside
+// the old one. Made again, it changes nothing.
 func keysRotate(ctx context.Context, a *cli.App, d directory) error {
 	keys, err := d.ReadKeys(ctx)
 	if err != nil {
@@ -39,7 +39,8 @@ func keysRotate(ctx context.Context, a *cli.App, d directory) error {
 	return nil
 }
 
-// keysFinish makes the next step: the new root takes the place of the old one, or that goes from the pins.
+// keysFinish makes the next step: the new root takes the place of the old one, or that goes from
+// the pins.
 func keysFinish(ctx context.Context, a *cli.App, d directory) error {
 	keys, err := d.ReadKeys(ctx)
 	if err != nil {
@@ -86,8 +87,8 @@ func keysForget(ctx context.Context, a *cli.App, d directory, keys vault.Keys) e
 	return nil
 }
 
-// rotateGossipHere makes the next step to replace the gossip key in a directory, if all daemons have
-// made the one before.
+// rotateGossipHere makes the next step to replace the gossip key in a directory, if all daemons
+// have made the one before.
 func rotateGossipHere(ctx context.Context, a *cli.App, d directory) error {
 	g, err := d.ReadGossip(ctx)
 	if err != nil {
@@ -116,8 +117,8 @@ func rotateGossipHere(ctx context.Context, a *cli.App, d directory) error {
 	return stepGossip(ctx, a, d, g, nodes)
 }
 
-// mayStep counts the nodes that the daemon hears. It returns an error if one does not have the keys of the
-// directory yet.
+// mayStep counts the nodes that the daemon hears. It returns an error if one does not have the keys
+// of the directory yet.
 func mayStep(a *cli.App, d directory, g vault.Gossip, list api.MemberList) (nodes int, err error) {
 	reported := list.GossipKeys()
 	if err := vault.AllPublish(reported); err != nil {

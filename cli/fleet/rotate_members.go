@@ -37,7 +37,8 @@ func rotateMembers(ctx context.Context, a *cli.App, t target, contexts []string,
 	return nil
 }
 
-// thatPin returns the vaults of all contexts, each of which must pin the cluster, and which of them is its own.
+// thatPin returns the vaults of all contexts, each of which must pin the cluster, and which of them
+// is its own.
 func thatPin(ctx context.Context, t target, contexts []string, id clustermesh.ClusterName) (vaults []vault.Vault, own int, err error) {
 	if vaults, err = secrets(t, contexts); err != nil {
 		return nil, 0, err

@@ -13,7 +13,8 @@ import (
 	"strait.io/strait/install/vault"
 )
 
-// secret is the vault of a cluster in Kubernetes: the Secrets and the ConfigMap that strait's pods mount.
+// secret is the vault of a cluster in Kubernetes: the Secrets and the ConfigMap that strait's pods
+// mount.
 type secret struct{ *cluster.Cluster }
 
 var _ vault.Vault = secret{}

@@ -41,8 +41,8 @@ func BackendsCommand(a *cli.App) *cobra.Command {
 	})
 }
 
-// askBackends leaves the services out that are not named. The daemon knows a service that has no frontend, so a
-// single one is asked for by its name.
+// askBackends leaves the services out that are not named. The daemon knows a service that has no
+// frontend, so a single one is asked for by its name.
 func askBackends(c *client.Client, ctx context.Context, names cli.Names) (*api.BackendList, error) {
 	list, err := c.Backends(ctx, names.Only())
 	if err != nil {

@@ -139,8 +139,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchList: a watched list prints the rows that change and the names that go, and nothing for what only
-// moves. With -o name it prints names alone.
+// TestWatchList: a watched list prints the rows that change and the names that go, and nothing for
+// what only moves. With -o name it prints names alone.
 func TestWatchList(t *testing.T) {
 	socket, src := startServer(t, wellView())
 	ctx, cancel := context.WithCancel(t.Context())

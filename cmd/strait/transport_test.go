@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/daemon/api/client"
 )
 
-// TestTransportsAnswerTheSame: the commands that a client runs beside a daemon answer what its socket does, and
-// refuse the same.
+// TestTransportsAnswerTheSame: the commands that a client runs beside a daemon answer what its
+// socket does, and refuse the same.
 func TestTransportsAnswerTheSame(t *testing.T) {
 	well, _ := startServer(t, wellView())
 	ill, _ := startServer(t, illView())

@@ -65,7 +65,8 @@ func (f Frontend) backends(service string) (out []Backend) {
 	return out
 }
 
-// SimilarServices returns the names of services that a person may have meant by name, as Similar does.
+// SimilarServices returns the names of services that a person may have meant by name, as Similar
+// does.
 func SimilarServices(services []Service, name string) []string {
 	names := make([]string, len(services))
 	for i, s := range services {
@@ -74,8 +75,9 @@ func SimilarServices(services []Service, name string) []string {
 	return Similar(names, name)
 }
 
-// Similar returns the names that a person may have meant by name: the same last part elsewhere, such as in
-// another namespace, or a spelling at most two letters away. At most three, in the names' order.
+// Similar returns the names that a person may have meant by name: the same last part elsewhere,
+// such as in another namespace, or a spelling at most two letters away. At most three, in the
+// names' order.
 func Similar(names []string, name string) (out []string) {
 	base := name[strings.Index(name, "/")+1:]
 	for _, n := range names {

@@ -18,8 +18,8 @@ type Export struct {
 	// Ready is how many of Total endpoints of the cluster are ready. A pod counts once.
 	Ready int `json:"ready"`
 	Total int `json:"total"`
-	// Share is which part of new connections from the node goes to the cluster, 0 to 1: the largest of any
-	// frontend.
+	// Share is which part of new connections from the node goes to the cluster, 0 to 1: the largest
+	// of any frontend.
 	Share float64 `json:"share"`
 	// Problems are those of the export and its Service that the node knows.
 	Problems []problem.Problem `json:"problems,omitempty"`
@@ -32,8 +32,8 @@ type ExportList struct {
 	Items    []Export  `json:"items"`
 }
 
-// NewExportList makes an answer of the services and Problems that a node knows. An export of the node's own
-// cluster that is not in force is in it if it has a Problem.
+// NewExportList makes an answer of the services and Problems that a node knows. An export of the
+// node's own cluster that is not in force is in it if it has a Problem.
 func NewExportList(services *ServiceList, problems []problem.Problem) *ExportList {
 	out := []Export{}
 	for _, s := range services.Items {

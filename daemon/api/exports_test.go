@@ -9,8 +9,9 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// TestExports: each cluster that exports a service has a row, with its part of the endpoints and connections; an export
-// that is not in force has one for its Problem, and the Problem of a Service that is not exported has none.
+// TestExports: each cluster that exports a service has a row, with its part of the endpoints and
+// connections; an export that is not in force has one for its Problem, and the Problem of a Service
+// that is not exported has none.
 func TestExports(t *testing.T) {
 	end := func(cluster, pod, addr string, ready bool, share float64) Endpoint {
 		return Endpoint{Cluster: cluster, Pod: pod, Addr: netip.MustParseAddrPort(addr), Ready: ready, Share: share}

@@ -34,7 +34,8 @@ const (
 	pinsEntry = "pins.yaml"
 )
 
-// Keys are the private root key, the one that replaces it, and pins. They are empty if there are none.
+// Keys are the private root key, the one that replaces it, and pins. They are empty if there are
+// none.
 type Keys struct{ Root, Next, Pins []byte }
 
 // ReadKeys reads the Secret and the ConfigMap. Versions before this one kept the pins in the Secret.

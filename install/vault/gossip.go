@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/internal/gossipkey"
 )
 
-// GossipRotation replaces the gossip key of the clusters of all vaults, in three steps. At each time, any
-// two daemons have a key in common that both accept.
+// GossipRotation replaces the gossip key of the clusters of all vaults, in three steps. At each
+// time, any two daemons have a key in common that both accept.
 type GossipRotation struct {
 	Vaults   []Vault
 	Generate func() (gossipkey.Key, error)
@@ -111,7 +111,8 @@ func (r *GossipRotation) write(ctx context.Context, next *gossipkey.Key) error {
 	return r.followed(ctx)
 }
 
-// followed waits until every daemon has the keys of its vault. A daemon that cannot have two keys ends it.
+// followed waits until every daemon has the keys of its vault. A daemon that cannot have two keys
+// ends it.
 func (r *GossipRotation) followed(ctx context.Context) error {
 	var never error
 	err := r.Wait(ctx, "not every daemon has the gossip keys", func() (behind string) {
@@ -124,8 +125,8 @@ func (r *GossipRotation) followed(ctx context.Context) error {
 	return err
 }
 
-// lagging names a daemon that has other keys than its vault; "" if none has. The error is one that does
-// not pass.
+// lagging names a daemon that has other keys than its vault; "" if none has. The error is one that
+// does not pass.
 func (r *GossipRotation) lagging(ctx context.Context) (string, error) {
 	for i, v := range r.Vaults {
 		lists, err := v.Members(ctx)
@@ -150,7 +151,8 @@ func (r *GossipRotation) lagging(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// Unnamed returns the clusters that a daemon hears and that are none of these, sorted: they would be left behind.
+// Unnamed returns the clusters that a daemon hears and that are none of these, sorted: they would
+// be left behind.
 func Unnamed(ctx context.Context, vaults []Vault, named []string) (out []string, err error) {
 	for _, v := range vaults {
 		lists, err := v.Members(ctx)

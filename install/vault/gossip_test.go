@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/internal/gossipkey"
 )
 
-// TestGossipRotationInterrupted: wherever it is interrupted, it continues with the same key; and at each moment any
-// two daemons understand each other.
+// TestGossipRotationInterrupted: wherever it is interrupted, it continues with the same key; and at
+// each moment any two daemons understand each other.
 func TestGossipRotationInterrupted(t *testing.T) {
 	rotate := func(left int) (steps int) {
 		w := newWorld(t, left)
@@ -41,8 +41,8 @@ func TestGossipRotationInterrupted(t *testing.T) {
 	}
 }
 
-// TestGossipRotation: clusters that an interrupted rotation left at different steps go on together, the
-// last first. At no time are two of them without a key that both accept.
+// TestGossipRotation: clusters that an interrupted rotation left at different steps go on together,
+// the last first. At no time are two of them without a key that both accept.
 func TestGossipRotation(t *testing.T) {
 	a, b := gossipkey.Key{1}, gossipkey.Key{2}
 	for name, begin := range map[string][]gossipkey.Ring{
@@ -69,8 +69,8 @@ func TestGossipRotation(t *testing.T) {
 	}
 }
 
-// TestGossipRotationChoosesTheNextKey: the one of a rotation that was begun, or else a new one. Clusters
-// that have nothing in common are not joined by it.
+// TestGossipRotationChoosesTheNextKey: the one of a rotation that was begun, or else a new one.
+// Clusters that have nothing in common are not joined by it.
 func TestGossipRotationChoosesTheNextKey(t *testing.T) {
 	a, b, c := gossipkey.Key{1}, gossipkey.Key{2}, gossipkey.Key{3}
 	w := newWorld(t, 0)

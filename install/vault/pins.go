@@ -36,8 +36,9 @@ func (k Keys) Revoke(fingerprint string) (Keys, error) {
 	return k, nil
 }
 
-// KeyOf returns the fingerprint of the key with which a node of a cluster signs, as a daemon sees it; "" if
-// it knows none. Self is true if the daemon is that of the node, which may lie about itself.
+// KeyOf returns the fingerprint of the key with which a node of a cluster signs, as a daemon sees
+// it; "" if it knows none. Self is true if the daemon is that of the node, which may lie about
+// itself.
 func KeyOf(l api.MemberList, cluster clustermesh.ClusterName, node string) (fingerprint string, self bool) {
 	for _, m := range l.Items {
 		if m.Cluster == string(cluster) && m.Node == node && len(m.Keys) == 1 {

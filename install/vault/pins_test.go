@@ -7,7 +7,8 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// TestEvictAndRevoke: each changes a copy, refuses what makes no sense, and keeps a rotation that was begun.
+// TestEvictAndRevoke: each changes a copy, refuses what makes no sense, and keeps a rotation that
+// was begun.
 func TestEvictAndRevoke(t *testing.T) {
 	w := newWorld(t, 0)
 	keys := w.vaults[0].keys
@@ -35,8 +36,8 @@ func TestEvictAndRevoke(t *testing.T) {
 	}
 }
 
-// TestKeyOf: the key comes from the node of that name in that cluster, and a node that answers about itself is
-// told apart.
+// TestKeyOf: the key comes from the node of that name in that cluster, and a node that answers
+// about itself is told apart.
 func TestKeyOf(t *testing.T) {
 	l := api.MemberList{Items: []api.Member{
 		{Cluster: "b", Node: "n1", State: api.Alive, Keys: []string{"other"}},

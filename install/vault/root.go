@@ -10,8 +10,8 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// Step is the next step to replace the root of a cluster. The vault of the cluster alone decides it, so
-// that an interrupted rotation continues with the same key.
+// Step is the next step to replace the root of a cluster. The vault of the cluster alone decides
+// it, so that an interrupted rotation continues with the same key.
 type Step string
 
 // The steps, in their order.
@@ -28,7 +28,8 @@ const (
 	Clear Step = "clear"
 )
 
-// Step returns the next step. The cluster's own vault is the last that pins, so its pins are those of all.
+// Step returns the next step. The cluster's own vault is the last that pins, so its pins are those
+// of all.
 func (k Keys) Step() Step {
 	roots := k.Pins[k.Own].Roots
 	switch {
@@ -86,8 +87,9 @@ type RootRotation struct {
 	keys []Keys // of the vaults
 }
 
-// Run makes the steps that are left, and returns the new root. After each, all that counts is signed by a
-// root that all clusters pin. It waits before a step until every daemon has followed the one before.
+// Run makes the steps that are left, and returns the new root. After each, all that counts is
+// signed by a root that all clusters pin. It waits before a step until every daemon has followed
+// the one before.
 func (r *RootRotation) Run(ctx context.Context) (root authority.PublicKey, err error) {
 	r.keys = make([]Keys, len(r.Vaults))
 	for i, v := range r.Vaults {

@@ -8,8 +8,9 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// TestRootRotation: wherever a rotation is interrupted, and interrupted again, it continues with the same new
-// root and ends as one that was not; and at each moment every daemon believes every other.
+// TestRootRotation: wherever a rotation is interrupted, and interrupted again, it continues with
+// the same new root and ends as one that was not; and at each moment every daemon believes every
+// other.
 func TestRootRotation(t *testing.T) {
 	steps := rotateRoot(t, 1000, 1000)
 	if steps < 10 {
@@ -22,8 +23,8 @@ func TestRootRotation(t *testing.T) {
 	}
 }
 
-// rotateRoot rotates the root of the second cluster in a world with two interruptions, and returns how many
-// writes and waits there were.
+// rotateRoot rotates the root of the second cluster in a world with two interruptions, and returns
+// how many writes and waits there were.
 func rotateRoot(t *testing.T, interruptions ...int) (steps int) {
 	t.Helper()
 	const own = 1
@@ -60,8 +61,8 @@ func rotateRoot(t *testing.T, interruptions ...int) (steps int) {
 	return steps
 }
 
-// TestStepOfEarlierVersions: those kept no copy of the next root in a Secret, and a directory keeps none once
-// the root is given.
+// TestStepOfEarlierVersions: those kept no copy of the next root in a Secret, and a directory keeps
+// none once the root is given.
 func TestStepOfEarlierVersions(t *testing.T) {
 	old, next := authority.PrivateKey{1}, authority.PrivateKey{2}
 	keys := func(root authority.PrivateKey, next *authority.PrivateKey, roots ...authority.PublicKey) Keys {

@@ -1,9 +1,10 @@
-// Package vault changes the keys of clusters and what they pin, in an order in which no step cuts a node
-// off: it replaces a root key or the gossip key, evicts a cluster, and revokes a node's key.
+// Package vault changes the keys of clusters and what they pin, in an order in which no step cuts a
+// node off: it replaces a root key or the gossip key, evicts a cluster, and revokes a node's key.
 //
-// Inputs are vaults, which are a directory or a cluster's Secret and ConfigMap, and a function that waits
-// for daemons; outputs are changed vaults. An interrupted procedure continues from what the vaults hold
-// when it runs again. It must not know files, API servers, flags or how text is printed.
+// Inputs are vaults, which are a directory or a cluster's Secret and ConfigMap, and a function that
+// waits for daemons; outputs are changed vaults. An interrupted procedure continues from what the
+// vaults hold when it runs again. It must not know files, API servers, flags or how text is
+// printed.
 package vault
 
 import (
@@ -23,7 +24,8 @@ type Vault interface {
 	// String names the vault for people.
 	String() string
 	ReadKeys(ctx context.Context) (Keys, error)
-	// WriteKeys replaces what the vault holds, the pins first: what a root signs counts where it is pinned.
+	// WriteKeys replaces what the vault holds, the pins first: what a root signs counts where it is
+	// pinned.
 	WriteKeys(ctx context.Context, k Keys) error
 	ReadGossip(ctx context.Context) (Gossip, error)
 	WriteGossip(ctx context.Context, g Gossip) error
@@ -41,8 +43,8 @@ type Keys struct {
 	Pins authority.Pins
 }
 
-// Gossip are the gossip keys of a cluster's daemons. Next is the one that replaces the other, while it
-// does.
+// Gossip are the gossip keys of a cluster's daemons. Next is the one that replaces the other, while
+// it does.
 type Gossip struct {
 	Ring gossipkey.Ring
 	Next *gossipkey.Key
@@ -53,8 +55,8 @@ type Misuse string
 
 func (m Misuse) Error() string { return string(m) }
 
-// Wait asks what is behind until nothing is, and returns an error that names what and the last answer
-// if that takes too long.
+// Wait asks what is behind until nothing is, and returns an error that names what and the last
+// answer if that takes too long.
 type Wait func(ctx context.Context, what string, behind func() string) error
 
 // withRoots returns pins in which a cluster has these roots.
@@ -99,7 +101,8 @@ func pinned(pins authority.Pins) (out []string) {
 	return out
 }
 
-// pinnedBy returns the clusters that a daemon pins, each with the fingerprints of its roots, sorted.
+// pinnedBy returns the clusters that a daemon pins, each with the fingerprints of its roots,
+// sorted.
 func pinnedBy(l api.MemberList) (out []string) {
 	for _, m := range l.Items {
 		if m.Node == "" && m.Pinned {
@@ -110,8 +113,8 @@ func pinnedBy(l api.MemberList) (out []string) {
 	return out
 }
 
-// FirstOf returns what is found in the first list of members, of all daemons, in which anything is found;
-// "" if nothing is.
+// FirstOf returns what is found in the first list of members, of all daemons, in which anything is
+// found; "" if nothing is.
 func FirstOf(ctx context.Context, vaults []Vault, find func(api.MemberList) []string) string {
 	for _, v := range vaults {
 		lists, err := v.Members(ctx)

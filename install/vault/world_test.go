@@ -14,7 +14,8 @@ import (
 
 var errInterrupted = errors.New("interrupted")
 
-// world is clusters with two daemons each: fast follows its vault at once, and slow when it is waited for.
+// world is clusters with two daemons each: fast follows its vault at once, and slow when it is
+// waited for.
 type world struct {
 	t      *testing.T
 	vaults []*fake
@@ -98,7 +99,8 @@ func (w *world) generateGossip() (k gossipkey.Key, err error) {
 	return gossipkey.Key{100, byte(w.made)}, nil
 }
 
-// check demands that every daemon believes every other, and that any two accept what the other sends.
+// check demands that every daemon believes every other, and that any two accept what the other
+// sends.
 func (w *world) check() {
 	for _, f := range w.vaults {
 		for _, other := range w.vaults {

@@ -1,7 +1,8 @@
 // Package client asks a daemon and decodes its answers, or explains why there is none.
 //
-// Inputs are questions and a Transport, which leads to the daemon; outputs are the answers of package
-// api, or an *api.Failure. It must not know how answers are computed or shown, nor Kubernetes.
+// Inputs are questions and a Transport, which leads to the daemon; outputs are the answers of
+// package api, or an *api.Failure. It must not know how answers are computed or shown, nor
+// Kubernetes.
 package client
 
 import (
@@ -18,11 +19,12 @@ import (
 // maxAnswer bounds what the client reads: 10,000 services with 10 endpoints are about 30 MB.
 const maxAnswer = 256 << 20
 
-// Transport leads to one daemon: by its socket (OnSocket), or by commands that run beside it (OnCommands).
+// Transport leads to one daemon: by its socket (OnSocket), or by commands that run beside it
+// (OnCommands).
 type Transport interface {
-	// Get requests a path of the daemon's API, such as "/v1/explain?service=shop%2Fcart", and returns
-	// the body of the answer, which the caller closes. The error is an *api.Failure: why there is no
-	// answer, or why the daemon refuses the request.
+	// Get requests a path of the daemon's API, such as "/v1/explain?service=shop%2Fcart", and
+	// returns the body of the answer, which the caller closes. The error is an *api.Failure: why
+	// there is no answer, or why the daemon refuses the request.
 	Get(ctx context.Context, path string) (io.ReadCloser, error)
 }
 

@@ -17,8 +17,8 @@ type Output struct {
 	Code           int // exit code
 }
 
-// Run runs a command of strait beside a daemon. Args are without the program's name. The error is why
-// the command did not run to its end.
+// Run runs a command of strait beside a daemon. Args are without the program's name. The error is
+// why the command did not run to its end.
 type Run func(ctx context.Context, args ...string) (Output, error)
 
 // commands is the Transport that asks by commands of strait, where nothing else leads to a socket.
@@ -27,8 +27,8 @@ type commands struct {
 	name string
 }
 
-// OnCommands makes a client of a daemon beside which commands of strait can run, such as by kubectl exec.
-// The name is that of the daemon in errors.
+// OnCommands makes a client of a daemon beside which commands of strait can run, such as by kubectl
+// exec. The name is that of the daemon in errors.
 func OnCommands(run Run, name string) *Client { return Over(commands{run, name}, name) }
 
 // answering are the commands whose JSON is the answer to a path.
@@ -79,7 +79,8 @@ func (c commands) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(out.Stdout)), nil
 }
 
-// commandFailure reads why a command has no answer from what package cli prints, and from its exit code.
+// commandFailure reads why a command has no answer from what package cli prints, and from its exit
+// code.
 func commandFailure(out Output) *api.Failure {
 	f := &api.Failure{Reason: api.NoAnswer}
 	switch out.Code {

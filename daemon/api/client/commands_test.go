@@ -9,7 +9,8 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// TestCommandFailures: what a command prints and its exit code become the failure that a socket gives.
+// TestCommandFailures: what a command prints and its exit code become the failure that a socket
+// gives.
 func TestCommandFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		out     Output

@@ -27,8 +27,8 @@ var Backends = Table[api.Backend]{
 	},
 }
 
-// Candidate is an endpoint that was considered for a frontend. Only the first of a tier has its name and how
-// many of it are ready.
+// Candidate is an endpoint that was considered for a frontend. Only the first of a tier has its
+// name and how many of it are ready.
 type Candidate struct {
 	api.Endpoint
 	Tier, Ready string

@@ -17,8 +17,8 @@ const (
 	addrWidth = 24
 )
 
-// Nodes shows what gossip, records and the mesh know about nodes. Of several addresses or prefixes it shows
-// the first; the wide form has all.
+// Nodes shows what gossip, records and the mesh know about nodes. Of several addresses or prefixes
+// it shows the first; the wide form has all.
 var Nodes = Table[api.Node]{
 	Name: func(n api.Node) string { return n.Cluster + "/" + n.Name },
 	Columns: []Column[api.Node]{
@@ -78,7 +78,8 @@ func podRange(n api.Node) string {
 	return pods
 }
 
-// tunnelEnd is the address that the tunnel leads to, or only its port if the address is already shown.
+// tunnelEnd is the address that the tunnel leads to, or only its port if the address is already
+// shown.
 func tunnelEnd(n api.Node) string {
 	if at := n.Tunnel.Underlay; len(n.Addresses) > 0 && at.Addr() == n.Addresses[0] {
 		return fmt.Sprintf(":%d", at.Port())

@@ -102,8 +102,8 @@ func ready(s api.Service) string {
 	return strings.Join(named, " · ")
 }
 
-// countReady counts the endpoints behind frontends of one family. A pod counts once, however many ports it
-// has.
+// countReady counts the endpoints behind frontends of one family. A pod counts once, however many
+// ports it has.
 func countReady(fs []api.Frontend) string {
 	type identity struct{ cluster, pod string }
 	seen := map[identity]bool{}

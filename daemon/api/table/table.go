@@ -1,8 +1,9 @@
-// Package table has the columns of every list that people see: of the CLI's tables, and of whatever else
-// shows the same rows.
+// Package table has the columns of every list that people see: of the CLI's tables, and of whatever
+// else shows the same rows.
 //
-// Inputs are answers (package api); outputs are headers and cells as text. A cell with a verdict starts
-// with a glyph and a space. Pure: it must not know how rows are aligned or coloured, nor who asks.
+// Inputs are answers (package api); outputs are headers and cells as text. A cell with a verdict
+// starts with a glyph and a space. Pure: it must not know how rows are aligned or coloured, nor who
+// asks.
 package table
 
 import (
@@ -16,8 +17,8 @@ import (
 
 // Table is how a list of T is shown.
 type Table[T any] struct {
-	// Name is what people and commands call an item: "NAMESPACE/NAME", "CLUSTER/NODE". Several items can
-	// share one.
+	// Name is what people and commands call an item: "NAMESPACE/NAME", "CLUSTER/NODE". Several
+	// items can share one.
 	Name    func(item T) string
 	Columns []Column[T]
 }
@@ -28,8 +29,8 @@ type Column[T any] struct {
 	Cell func(item T, now time.Time) string
 	// Wide columns are left out unless the wide form is asked for.
 	Wide bool
-	// Moving columns have ages and counters, which change all the time: a change of nothing else is not
-	// worth a row to people who watch. State is what of such a cell is; nil if nothing.
+	// Moving columns have ages and counters, which change all the time: a change of nothing else is
+	// not worth a row to people who watch. State is what of such a cell is; nil if nothing.
 	Moving bool
 	State  func(item T) string
 }
@@ -74,8 +75,8 @@ func (t Table[T]) Names(items []T) (out []string) {
 	return out
 }
 
-// Still returns what is shown of an item and does not move: two of the same look the same to people who
-// watch.
+// Still returns what is shown of an item and does not move: two of the same look the same to people
+// who watch.
 func (t Table[T]) Still(item T, f Form) string {
 	var cells []string
 	for _, c := range t.Columns {

@@ -13,7 +13,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// TestRowsFitTheirHeaders: one cell per column, none empty, for the zero value of every list in both forms.
+// TestRowsFitTheirHeaders: one cell per column, none empty, for the zero value of every list in
+// both forms.
 func TestRowsFitTheirHeaders(t *testing.T) {
 	for _, f := range []Form{{}, {Wide: true}} {
 		fits(t, Clusters, f, api.Cluster{Name: "a"})
@@ -42,8 +43,8 @@ func fits[T any](t *testing.T, table Table[T], f Form, items ...T) {
 	}
 }
 
-// TestCompare: items that are new or look different are rows, and those that are not there any more are gone. What
-// only moves is no change, and items that share a name change together.
+// TestCompare: items that are new or look different are rows, and those that are not there any more
+// are gone. What only moves is no change, and items that share a name change together.
 func TestCompare(t *testing.T) {
 	node := func(name, contact string, heard time.Time, rtt float64) api.Node {
 		return api.Node{Cluster: "a", Name: name, Contact: contact, Heard: heard, Tunnel: &api.Tunnel{State: "carrying", RTT: rtt, Handshake: heard}}
@@ -75,8 +76,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestExplainMarksTheLastResort: an endpoint that is not ready and in use is a warning, and one that is not in use
-// is not.
+// TestExplainMarksTheLastResort: an endpoint that is not ready and in use is a warning, and one
+// that is not in use is not.
 func TestExplainMarksTheLastResort(t *testing.T) {
 	rows := Explained.Rows(Candidates(api.Frontend{Endpoints: []api.Endpoint{
 		{Tier: "node", Ready: false, Share: 1, Reason: "terminating"}, {Tier: "node", Ready: false, Reason: "not ready"}}}), time.Time{}, Form{})
