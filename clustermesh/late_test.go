@@ -146,7 +146,7 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// TestLateAlone checks that a leader says nothing of an export that nobody else has.
+// TestLateAlone checks that a leader says nothing of an export that no other cluster has.
 func TestLateAlone(t *testing.T) {
 	e := exportOf("cart", 1, clustermesh.ClusterSetIP)
 	s := stateOf(map[clustermesh.ClusterName]clustermesh.Content{"b": {Exports: []clustermesh.Export{e}}})

@@ -21,7 +21,7 @@ func TestTunnelAddr(t *testing.T) {
 			seen[a] = o
 		}
 	}
-	// Nodes of different versions must agree for ever: the address is in everybody's allowed IPs.
+	// Nodes of different versions must always agree: the address is in the allowed IPs of all.
 	if a := clustermesh.TunnelAddr(clustermesh.Origin{Cluster: "a", Node: "n1"}, false); a != netip.MustParseAddr("243.206.206.96") {
 		t.Errorf("the address of a/n1 became %s", a)
 	}

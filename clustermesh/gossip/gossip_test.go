@@ -215,7 +215,7 @@ func TestFiveNodesConverge(t *testing.T) {
 	}
 }
 
-// TestStoppedDaemonIsQuiet: the machine answers, so nobody claims anything; the next name leads; and the
+// TestStoppedDaemonIsQuiet: the machine answers, so no node claims anything; the next name leads; and the
 // daemon that comes back takes up where it was.
 func TestStoppedDaemonIsQuiet(t *testing.T) {
 	t.Parallel()

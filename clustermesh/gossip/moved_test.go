@@ -27,7 +27,7 @@ type field struct {
 	value any
 }
 
-// rumour is a datagram with a message of memberlist's, which whoever has the gossip key can make.
+// rumour is a datagram with a message of memberlist's, which every holder of the gossip key can make.
 func rumour(t *testing.T, kind byte, fields ...field) []byte {
 	t.Helper()
 	raw := func(out, b []byte) []byte {
@@ -75,7 +75,7 @@ func alive(t *testing.T, of string, at netip.AddrPort, incarnation uint32) []byt
 		field{"Port", uint32(at.Port())}, field{"Meta", ""}, field{"Vsn", []byte{1, 5, 2, 0, 0, 0}})
 }
 
-// TestMoved: whoever has the gossip key says that a member left, and is somewhere else now. With pins, that
+// TestMoved: an attacker with the gossip key says that a member left, and is somewhere else now. With pins, that
 // moves nothing: what others say still reaches the node, it is alive, and that address is not probed.
 func TestMoved(t *testing.T) {
 	t.Parallel()

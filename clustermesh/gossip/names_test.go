@@ -20,7 +20,7 @@ func withUID(c Config, uid string) Config {
 	return c
 }
 
-// TestNamesBelongToRoots: whoever has the gossip key and names another UID neither takes the name of a
+// TestNamesBelongToRoots: an attacker that has the gossip key and names another UID neither takes the name of a
 // pinned cluster nor keeps its owner out: whether it comes first, the owner is away, or an earlier version
 // saved what it said. Invented names are not kept.
 func TestNamesBelongToRoots(t *testing.T) {

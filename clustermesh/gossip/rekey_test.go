@@ -14,7 +14,7 @@ import (
 )
 
 // TestRekey: three daemons replace their key, one after the other in each step. What is said arrives
-// all the time, and nobody is thought to be away for a moment. Then the old key opens nothing.
+// all the time, and no daemon is thought to be away for a moment. Then the old key opens nothing.
 func TestRekey(t *testing.T) {
 	t.Parallel()
 	c1 := config(origin("a", "n1"))
@@ -54,7 +54,7 @@ func TestRekey(t *testing.T) {
 		}
 		time.Sleep(1500 * time.Millisecond) // the streams are opened anew
 	}
-	time.Sleep(6 * time.Second) // streams that proved the old key alone end, and memberlist would miss somebody
+	time.Sleep(6 * time.Second) // streams that proved the old key alone end, and memberlist would miss a member
 	close(stop)
 	if n := <-away; n > 0 {
 		t.Errorf("somebody was thought to be away, %d times", n)
@@ -86,7 +86,7 @@ func asks(t *testing.T, keys gossipkey.Ring, addr string) (net.Conn, error) {
 	return s.DialMembers(ctx, addr)
 }
 
-// watchAway counts how often somebody is thought to be away, until stop.
+// watchAway counts how often a daemon is thought to be away, until stop.
 func watchAway(ds []*daemon, stop chan struct{}) (n int) {
 	for {
 		select {

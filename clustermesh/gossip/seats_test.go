@@ -7,7 +7,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// TestInventedMembers: whoever has the gossip key alone and invents nodes of a pinned cluster takes no
+// TestInventedMembers: an attacker that has the gossip key alone and invents nodes of a pinned cluster takes no
 // more seats than its quota has. A node that the cluster has signed is believed all the same, and
 // becomes a member.
 func TestInventedMembers(t *testing.T) {

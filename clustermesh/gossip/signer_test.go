@@ -136,7 +136,7 @@ func TestFalseSigner(t *testing.T) {
 }
 
 // TestRevokedNode: a key that its cluster revoked counts nowhere, though other clusters changed nothing;
-// neither over a restart, nor when somebody brings the record back. Another key of the node counts.
+// neither over a restart, nor when the record is sent again. Another key of the node counts.
 func TestRevokedNode(t *testing.T) {
 	t.Parallel()
 	pins := pinned("west", "east")
@@ -184,7 +184,7 @@ func TestRevokedNode(t *testing.T) {
 	}
 }
 
-// TestNextAsk: while nobody signs, the pauses grow, but not so long that a change is noticed late.
+// TestNextAsk: while no machine signs, the pauses grow, but not so long that a change is noticed late.
 func TestNextAsk(t *testing.T) {
 	for err, want := range map[error]time.Duration{
 		errors.New("refused"):                           lastAsk,

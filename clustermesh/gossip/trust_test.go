@@ -49,8 +49,8 @@ func forged(t *testing.T, o clustermesh.Origin, c clustermesh.Content) replica.E
 	return e
 }
 
-// TestForgedRecords: somebody who has the gossip key, and a root and a node of its own, says something
-// in the name of others. Nobody believes it, and everybody is told.
+// TestForgedRecords: an attacker with the gossip key, and a root and a node of its own, writes records
+// in the name of others. No daemon believes them, and each reports that.
 func TestForgedRecords(t *testing.T) {
 	t.Parallel()
 	pins := pinned("west", "east")

@@ -124,7 +124,7 @@ func TestTwinClusterAtSeed(t *testing.T) {
 	}
 }
 
-// TestSeedsChange: seeds that come later count, and hints are nobody's problem.
+// TestSeedsChange: seeds that come later count, and hints are no Problem.
 func TestSeedsChange(t *testing.T) {
 	t.Parallel()
 	c1, c2 := config(origin("a", "n1")), config(origin("b", "n1"))

@@ -82,7 +82,7 @@ func TestCandidacy(t *testing.T) {
 	}
 }
 
-// TestAs: a client with a token is the token's account, whoever the client is that it was made from, and
+// TestAs: a client with a token is the token's account, whatever client it was made from, and
 // follows when the token changes.
 func TestAs(t *testing.T) {
 	b := newBench(t)

@@ -106,7 +106,7 @@ func TestPreferences(t *testing.T) {
 	}
 }
 
-// Whoever stands by learns from its reason who carries the traffic.
+// An endpoint that stands by has in its reason which ones carry the traffic.
 func TestStandbyReasons(t *testing.T) {
 	in := []locality.Candidate{cand("a", "n1", "r1", "z1"), cand("b", "n9", "r1", "z1")}
 	for _, tc := range []struct {

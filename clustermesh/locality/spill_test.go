@@ -159,7 +159,7 @@ func TestRamp(t *testing.T) {
 			t.Errorf("%d ready: %s, ramping %v; want %s, %v", step.ready, got, choice.Ramping, step.want, step.ramps)
 		}
 	}
-	// Who is nobody's past, or has nobody farther, gets everything.
+	// A node that is not past any, or has none farther, gets everything.
 	alone := locality.Select(self, many(3, 0, "a", "n2", "r1", "z1"), spills, locality.Ramp{Past: choice.Levels, Step: 0.01})
 	if got := show(shares(alone)); got != "a=100.0" || alone.Ramping {
 		t.Errorf("alone: %s, ramping %v", got, alone.Ramping)

@@ -91,8 +91,8 @@ func TestGlobalSlices(t *testing.T) {
 	}
 }
 
-// Slices of a cluster that is not heard stay. If the Service does not ask any more, all go, whoever
-// is heard; but not before it is known what the own cluster's Services ask for.
+// Slices of a cluster that is not heard stay. If the Service does not ask any more, all go, no matter which
+// clusters are heard; but not before it is known what the own cluster's Services ask for.
 func TestGlobalSlices_Deleted(t *testing.T) {
 	all := []clustermesh.ClusterEndpoint{memberOf("c2", "10.2.0.1", ""), memberOf("c3", "10.3.0.1", "")}
 	for _, c := range []struct {

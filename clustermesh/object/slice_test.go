@@ -117,7 +117,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// Copies of other clusters' endpoints are not this cluster's, whoever put them here. Slices that a
+// Copies of other clusters' endpoints are not this cluster's, no matter who put them here. Slices that a
 // cluster's own controllers made are, also if their Service is exported by another system.
 func TestSlicesOfOtherClusters(t *testing.T) {
 	for _, c := range []struct {

@@ -47,7 +47,7 @@ func TestRecordsFromTheFuture(t *testing.T) {
 }
 
 // What was held when a clock was set back stays, whichever clock that was: until its owner says something
-// that is not from the future. Nobody is told of it.
+// that is not from the future. It is sent to no peer.
 func TestClockSetBack(t *testing.T) {
 	self, owner, other := simOrigin(0), simOrigin(1), simOrigin(2)
 	cluster := clustermesh.Origin{Cluster: self.Cluster}
@@ -101,7 +101,7 @@ func TestForgedFromTheFuture(t *testing.T) {
 	}
 }
 
-// Nobody can drive a writer's own stamp into the future, where others would refuse it.
+// No peer can drive a writer's own stamp into the future, where others would refuse it.
 func TestOwnStampStaysInThePresent(t *testing.T) {
 	self := simOrigin(0)
 	r := New(Config{Self: self, Epoch: 5, Ahead: present}, []Entry{stamped(t, self, far, 9)})

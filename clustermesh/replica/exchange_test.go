@@ -18,7 +18,7 @@ func pair(t *testing.T) *sim {
 	return s
 }
 
-// TestOneExchangeRepairsBothWays: whoever asks, both hold the same afterwards.
+// TestOneExchangeRepairsBothWays: whichever of two asks, both hold the same afterwards.
 func TestOneExchangeRepairsBothWays(t *testing.T) {
 	s := pair(t)
 	s.do(0, s.nodes[0].Exchange(s.peers[1]))

@@ -105,7 +105,7 @@ func TestUnlistedIsNotLeft(t *testing.T) {
 	s.held(0, 1, 2, 3)
 }
 
-// A node never drops its own record, though it hears nobody and is not listed.
+// A node never drops its own record, though it hears no other and is not listed.
 func TestOwnIsNotLeft(t *testing.T) {
 	s := clusterOf(t, 3, 1)
 	s.list(0, 0, 1)
@@ -117,7 +117,7 @@ func TestOwnIsNotLeft(t *testing.T) {
 	}
 }
 
-// Who was away while the node left holds its record still; nobody takes it back.
+// Who was away while the node left holds its record still; no other takes it back.
 func TestLeftDoesNotComeBack(t *testing.T) {
 	s := clusterOf(t, 4, 1)
 	s.stop(3)
@@ -276,7 +276,7 @@ func (s *sim) hear(i int, nodes ...int) {
 }
 
 // A node that is not listed, and that only half of the others hear, is dropped by all in the end, though
-// those who hear it change again and again, and it does not see that it has left. If it does, nobody sends anything
+// those who hear it change again and again, and it does not see that it has left. If it does, no node sends anything
 // because of it.
 func TestHeardByHalfSettles(t *testing.T) {
 	for _, flaps := range []bool{false, true} {
@@ -329,7 +329,8 @@ func TestHeardByHalfSettles(t *testing.T) {
 	}
 }
 
-// Whoever invents nodes makes a replica remember no more than so many of them; those that are listed are not concerned.
+// An attacker that invents nodes makes a replica remember no more than so many of them; those that are listed are not
+// concerned.
 func TestUnlistedAreBounded(t *testing.T) {
 	s := clusterOf(t, 4, 1)
 	s.list(0, 0, 1, 2)

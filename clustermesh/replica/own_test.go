@@ -7,7 +7,7 @@ import (
 )
 
 // TestOwn: what this node knows of its own record is in force with each version of it, and after all records
-// were judged again. It goes to nobody else.
+// were judged again. It goes to no other peer.
 func TestOwn(t *testing.T) {
 	self, cluster := clustermesh.Origin{Cluster: "a", Node: "n1"}, clustermesh.Origin{Cluster: "a"}
 	proven := true

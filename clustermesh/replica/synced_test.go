@@ -70,7 +70,7 @@ func TestNobodyKnowsAnything(t *testing.T) {
 		t.Error("what one learnt does not count for the next")
 	}
 
-	// Nobody knows anything.
+	// No replica has anything.
 	a, b = fresh(x), fresh(y)
 	c := fresh(z)
 	meet(t, a, b, x, y)

@@ -58,7 +58,7 @@ func (s *stating) says(signed []byte) replica.Entry {
 }
 
 // TestOlderStatements: a node that has its key cannot bring back what its cluster stated of it before.
-// What is held stays; and nobody is locked out whose statement says the same, is of another root, or
+// What is held stays; and no node is locked out whose statement has the same, is of another root, or
 // follows one from a clock that was wrong.
 func TestOlderStatements(t *testing.T) {
 	pins := pinned("west", "east")
@@ -112,7 +112,7 @@ func TestOlderStatements(t *testing.T) {
 	admitted("a statement after one from the future", narrow)
 }
 
-// TestOwnersAreNotLockedOut: whoever signs gives a serial above all that it knows of the node: also if
+// TestOwnersAreNotLockedOut: a signer gives a serial above all that it knows of the node: also if
 // another signer's clock is ahead, if this machine's was set back before a restart, and if another daemon has
 // this node's name.
 func TestOwnersAreNotLockedOut(t *testing.T) {
@@ -172,7 +172,7 @@ func (h heldBy) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 	return clustermesh.Record{}, o == h.o
 }
 
-// TestStatementsAreNotForgotten: a cluster that signs for ever more nodes makes room for the statements of
+// TestStatementsAreNotForgotten: a cluster that signs for more and more nodes makes room for the statements of
 // others' nodes neither in memory nor in force.
 func TestStatementsAreNotForgotten(t *testing.T) {
 	s := newStating(t, pinned("west", "east"))

@@ -20,7 +20,7 @@ func (m missing) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 func (missing) Count(clustermesh.ClusterName) (replica.Count, int) { return replica.Count{}, 0 }
 
 // TestTwins: two nodes with one key are named, each pair once, whichever of them this one is. A node that
-// left is nobody's twin.
+// left is no twin.
 func TestTwins(t *testing.T) {
 	self := node("east", "n1")
 	g := New(&Config{Node: authority.PrivateKey{1}}, self)

@@ -48,7 +48,7 @@ func TestInventedClusters(t *testing.T) {
 	}
 }
 
-// TestInventedClustersAreBounded: whoever invents clusters fills neither memory nor the list of members.
+// TestInventedClustersAreBounded: an attacker that invents clusters fills neither memory nor the list of members.
 func TestInventedClustersAreBounded(t *testing.T) {
 	self, now := node("west", "n1"), time.Now()
 	g := New(&Config{Pins: pinned("west")}, self)

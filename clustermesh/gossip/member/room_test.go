@@ -25,7 +25,7 @@ func flood(r *Room, n int, now time.Time, name func(i int) ID) (seated int) {
 	return seated
 }
 
-// TestRoom: whoever invents members fills a bounded number of seats, and keeps no known node out.
+// TestRoom: an attacker that invents members fills a bounded number of seats, and keeps no known node out.
 func TestRoom(t *testing.T) {
 	now := time.Now()
 	clusters := func(i int) ID { return id(fmt.Sprintf("c%d", i), "n1", 1) }

@@ -173,7 +173,7 @@ func TestBeliefChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard("nothing is known of it", s, false)
-	// An exchange with somebody who may be anybody does not count as one with somebody who has everything.
+	// An exchange with a peer that may be any daemon does not count as one with a peer that has everything.
 	if s.Receive(&replica.Agree{}, now); n.replica.Synced() {
 		t.Error("synced by a peer that is doubted")
 	}

@@ -128,7 +128,7 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// TestAloneMakesNoClaims: a node that hears nobody may be the one that is cut off.
+// TestAloneMakesNoClaims: a node that hears no other may be the one that is cut off.
 func TestAloneMakesNoClaims(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)

@@ -80,7 +80,7 @@ func TestCredentials(t *testing.T) {
 }
 
 // FuzzCertificate: whatever certificate arrives, it says nothing unless the gossip key made it, and then
-// no more than it has room for. Half of the inputs are an extension that somebody with the gossip key
+// no more than it has room for. Half of the inputs are an extension that a holder of the gossip key
 // put in.
 func FuzzCertificate(f *testing.F) {
 	id, err := newIdentity(gossipkey.Ring{{7}}, selfPeer, Credentials{Statement: func() []byte { return []byte("statement") }})

@@ -26,7 +26,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// A Service has no conditions: what is wrong with it becomes Events, one for each thing, whoever
+// A Service has no conditions: what is wrong with it becomes Events, one for each thing, no matter which writer
 // leads.
 func TestProblemsOfAServiceBecomeEvents(t *testing.T) {
 	b := newBench(t)
