@@ -160,6 +160,6 @@ const (
 	OwnAddressesUnknown Code = "STR8102"
 	SourceUnreadable    Code = "STR8103"
 	GossipKeyUnreadable Code = "STR8104"
-	EverybodyTrusted   Code = "STR8105"
+	EverybodyTrusted    Code = "STR8105"
 	KeysNotMade         Code = "STR8106"
 )

@@ -53,7 +53,9 @@ func testLook(t *testing.T, o *ops) {
 	out, err := strait("status", "--context", "c1", "--context", "c2", "-o", "json")
 	must(t, err)
 	t.Logf("the status of four nodes took %s", time.Since(began).Round(time.Millisecond))
-	var list struct{ Items []struct{ Cluster, Node string } }
+	var list struct {
+		Items []struct{ Cluster, Node string }
+	}
 	must(t, json.Unmarshal([]byte(out), &list))
 	for _, n := range list.Items {
 		out, err := strait("status", "--context", n.Cluster, "--node", n.Node)
