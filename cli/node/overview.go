@@ -24,6 +24,8 @@ type seen struct {
 	// Error and Try are why there is no answer, and what to do.
 	Error string `json:"error,omitempty"`
 	Try   string `json:"try,omitempty"`
+	// Alone is why only this node of its cluster was asked; empty if all were.
+	Alone string `json:"alone,omitempty"`
 }
 
 func (s seen) name() string {
@@ -77,7 +79,7 @@ func everyNode(ctx context.Context, a *cli.App, name string) []seen {
 		if second != nil {
 			return []seen{unanswered(name, err)}
 		}
-		return []seen{{Context: name, Cluster: status.Cluster, Node: status.Node, Status: status}}
+		return []seen{{Context: name, Cluster: status.Cluster, Node: status.Node, Status: status, Alone: unanswered(name, err).Error}}
 	}
 	out := make([]seen, len(list.Items))
 	for i, item := range list.Items {
@@ -113,6 +115,11 @@ func showEvery(a *cli.App, all []seen) error {
 	}
 	if !done {
 		printEvery(a.Printer(), all)
+	}
+	for _, s := range all {
+		if s.Alone != "" {
+			a.Hint("of cluster %s, only node %s was asked: %s", s.Cluster, s.Node, cli.Clean(s.Alone))
+		}
 	}
 	code := cli.ExitOK
 	for _, s := range all {

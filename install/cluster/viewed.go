@@ -51,7 +51,7 @@ func (c *Cluster) Daemons(ctx context.Context) (*client.Client, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	base := host.JoinPath("api/v1/namespaces", c.Namespace, "services", api.ViewProxy, "proxy")
-	return client.Over(viewed{base, h, token, name, c.Namespace}, name), nil
+	return client.Over(viewed{base, h, token, name, c.Namespace, c.anyDaemon}, name), nil
 }
 
 // anyDaemon returns a client of one ready daemon, by commands in its pod.
@@ -77,6 +77,8 @@ type viewed struct {
 	token string
 	// name is that of the way in errors, and namespace that of strait-view.
 	name, namespace string
+	// otherwise opens another way, for API servers that do not reach strait-view.
+	otherwise func(context.Context) (*client.Client, error)
 }
 
 // Get implements client.Transport.
@@ -105,6 +107,9 @@ func (v viewed) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 		return nil, client.NoAnswer(ctx, v.name, err)
 	}
 	if f := v.refused(response.StatusCode, body); f != nil {
+		if other, err := v.otherwise(ctx); err == nil && f.Reason == api.NoAnswer {
+			return other.Get(ctx, path)
+		}
 		return nil, f
 	}
 	return nil, client.Refused(v.name, response.StatusCode, body)

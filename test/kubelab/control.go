@@ -20,8 +20,12 @@ const readyWithin = 2 * time.Minute
 // bridgeOf returns the name of the switch that the cluster's nodes are plugged into.
 func bridgeOf(c *Cluster) string { return "nodes-" + c.Name }
 
+// ownTable is the table of the fabric's routes for its own packets, and not for those that it forwards.
+const ownTable = 100
+
 // makeFabric makes the machine that runs etcd and the API servers. It routes between the clusters'
-// nodes but has no routes to pods: between clusters, only a tunnel carries pods' packets.
+// nodes but not to pods: between clusters, only a tunnel carries pods' packets. The API servers
+// themselves reach the pods of their clusters, as they do for webhooks and services/proxy.
 func (l *Lab) makeFabric() error {
 	ns := l.netns(fabricName)
 	if err := fabric.AddNS(ns); err != nil {
@@ -36,6 +40,17 @@ func (l *Lab) makeFabric() error {
 			if err := fabric.AddBridge(h, bridgeOf(c), netip.PrefixFrom(c.Gateway, c.Underlay.Bits())); err != nil {
 				return err
 			}
+			for _, n := range c.Nodes {
+				route := netlink.Route{Dst: &net.IPNet{IP: n.Pods.Addr().AsSlice(), Mask: net.CIDRMask(n.Pods.Bits(), 32)}, Gw: n.Addr.AsSlice(), Src: c.Gateway.AsSlice(), Table: ownTable}
+				if err := h.RouteAdd(&route); err != nil {
+					return fmt.Errorf("add the API server's route to the pods of %s: %w", n.Name, err)
+				}
+			}
+		}
+		own := netlink.NewRule()
+		own.IifName, own.Table, own.Priority = "lo", ownTable, ownTable
+		if err := h.RuleAdd(own); err != nil {
+			return fmt.Errorf("add the rule of the API servers' routes: %w", err)
 		}
 		return nil
 	})

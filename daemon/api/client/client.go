@@ -47,6 +47,9 @@ func (c *Client) At(node string) *Client {
 	return &at
 }
 
+// Get implements Transport.
+func (c *Client) Get(ctx context.Context, path string) (io.ReadCloser, error) { return c.transport.Get(ctx, path) }
+
 // Local reports whether the client asks by a socket of this machine.
 func (c *Client) Local() bool {
 	_, is := c.transport.(socket)
