@@ -48,7 +48,9 @@ func (c *Client) At(node string) *Client {
 }
 
 // Get implements Transport.
-func (c *Client) Get(ctx context.Context, path string) (io.ReadCloser, error) { return c.transport.Get(ctx, path) }
+func (c *Client) Get(ctx context.Context, path string) (io.ReadCloser, error) {
+	return c.transport.Get(ctx, path)
+}
 
 // Local reports whether the client asks by a socket of this machine.
 func (c *Client) Local() bool {

@@ -65,7 +65,11 @@ func (c commands) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	q := u.Query()
 	command, known := answering[u.Path]
-	if !known || q.Get("node") == api.EveryNode {
+	if q.Get("node") == api.EveryNode {
+		return nil, &api.Failure{Reason: api.NoAnswer, Message: "a command in a pod asks the daemon there, and strait-view, which asks all, does not answer",
+			Try: "see whether the pods of strait-view run"}
+	}
+	if !known {
 		return nil, NoAnswer(ctx, c.name, fmt.Errorf("no command of strait answers %s", path))
 	}
 	out, err := c.run(ctx, append(append(command(q), flag("node", q)...), "-o", "json")...)
