@@ -37,6 +37,10 @@ type App struct {
 	// Reach opens the way to the daemons of a cluster. Its error is ErrNoContext if the kubeconfig has no
 	// context to use. Nil reaches no cluster.
 	Reach func(context.Context, Place) (*client.Client, error)
+	// ContextNames returns the contexts of a kubeconfig, for completion; nil offers none.
+	ContextNames func(kubeconfig string) []string
+	// Program is the name by which this program was called.
+	Program string
 	// Output is the format: see CheckOutput.
 	Output  string
 	NoColor bool

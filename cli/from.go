@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,16 @@ type From struct {
 	opened *client.Client
 }
 
+// Each returns the contexts, each once.
+func (f From) Each() (out []string) {
+	for _, name := range f.Contexts {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // Place is a cluster whose daemons are asked: a context of a kubeconfig; without a name, the current one.
 type Place struct{ Kubeconfig, Context, Namespace string }
 
@@ -42,13 +54,47 @@ func (a *App) AskFlags(commands ...*cobra.Command) {
 		f.StringVar(&a.From.Kubeconfig, "kubeconfig", "", "`file` with contexts (default: the one that kubectl uses)")
 		f.StringVar(&a.From.Namespace, "strait-namespace", "strait-system", "`name` of strait's namespace")
 		f.StringVar(&a.From.Node, "node", "", "have the daemon of this node of the cluster answer, by its `name`")
+		_ = c.RegisterFlagCompletionFunc("node", a.CompleteNode)
 	}
+}
+
+// CompleteNode offers the names of the nodes of the cluster that is asked.
+func (a *App) CompleteNode(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTimeout)
+	defer cancel()
+	a.From.Node = ""
+	list, err := Ask(ctx, a, (*client.Client).Nodes)
+	if err != nil {
+		cobra.CompDebugln(err.Error(), false)
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, n := range list.Items {
+		if n.Cluster == list.SeenFrom.Cluster && strings.HasPrefix(n.Name, prefix) && Clean(n.Name) == n.Name {
+			names = append(names, n.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteContext offers the contexts of the kubeconfig.
+func (a *App) CompleteContext(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if a.ContextNames != nil {
+		file, _ := cmd.Flags().GetString("kubeconfig") // a command without the flag uses the default
+		for _, name := range a.ContextNames(file) {
+			if strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // AsksCluster reports whether the flags choose all nodes of one or more clusters, and not one daemon.
 func (a *App) AsksCluster(ctx context.Context) (bool, error) {
 	switch {
-	case a.From.Node == api.EveryNode || len(a.From.Contexts) > 1:
+	case a.From.Node == api.EveryNode || len(a.From.Each()) > 1:
 		return true, nil
 	case a.From.Node != "":
 		return false, nil
@@ -92,15 +138,16 @@ func AskHere[T any](ctx context.Context, a *App, question func(*client.Client, c
 // open opens the way to the daemon that the flags choose.
 func (a *App) open(ctx context.Context) (*client.Client, error) {
 	here, place := client.OnSocket(a.Socket), Place{Kubeconfig: a.From.Kubeconfig, Namespace: a.From.Namespace}
-	switch len(a.From.Contexts) {
+	contexts := a.From.Each()
+	switch len(contexts) {
 	case 0:
 		if a.Reach == nil || a.Socket != api.DefaultSocket || exists(a.Socket) {
 			return here, nil
 		}
 	case 1:
-		place.Context = a.From.Contexts[0]
+		place.Context = contexts[0]
 	default:
-		return nil, UsageError("this command asks one cluster: name one --context; strait status takes several")
+		return nil, UsageError("this command asks one cluster: name one --context; strait status and the lists take several")
 	}
 	c, err := a.Reach(ctx, place)
 	if errors.Is(err, ErrNoContext) && place.Context == "" {

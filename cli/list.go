@@ -61,6 +61,12 @@ func (l List[T, A]) Fill(a *App, cmd *cobra.Command) *cobra.Command {
 		if err := names.parse(args, l.Namespaced); err != nil {
 			return err
 		}
+		if len(a.From.Each()) > 1 {
+			if watch {
+				return UsageError("--watch takes one --context")
+			}
+			return l.across(cmd.Context(), a, names)
+		}
 		answer, notices, err := l.get(cmd.Context(), a, names)
 		if err != nil {
 			return err

@@ -83,7 +83,7 @@ func (a *App) CompleteService(cmd *cobra.Command, args []string, prefix string) 
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTimeout)
 	defer cancel()
-	list, err := client.OnSocket(a.Socket).Services(ctx)
+	list, err := Ask(ctx, a, (*client.Client).Services)
 	if err != nil {
 		cobra.CompDebugln(err.Error(), false)
 		return nil, cobra.ShellCompDirectiveNoFileComp

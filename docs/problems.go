@@ -22,6 +22,16 @@ func Problem(code problem.Code) (section string, found bool) {
 	return "", false
 }
 
+// Codes returns the codes that the page explains, in its order.
+func Codes() (out []problem.Code) {
+	for _, s := range sections() {
+		if code, _, is := strings.Cut(s, ":"); is && strings.HasPrefix(code, "STR") {
+			out = append(out, problem.Code(code))
+		}
+	}
+	return out
+}
+
 // sections returns the sections about codes, without the mark of their headings. A section ends
 // where the next heading begins.
 func sections() (out []string) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
@@ -47,21 +46,12 @@ type statusList struct {
 // askEvery asks every node of the clusters of the contexts, at the same time; without contexts, of the cluster whose
 // daemon answers without one.
 func askEvery(ctx context.Context, a *cli.App) (out []seen) {
-	contexts := a.From.Contexts
-	if len(contexts) == 0 {
-		contexts = []string{""}
-	}
-	answers := make([][]seen, len(contexts))
-	var wg sync.WaitGroup
-	for i, name := range contexts {
+	if len(a.From.Each()) == 0 {
 		one := *a
-		if one.From.Contexts = nil; name != "" {
-			one.From.Contexts = []string{name}
-		}
-		one.From.Node = ""
-		wg.Go(func() { answers[i] = everyNode(ctx, &one, name) })
+		return everyNode(ctx, &one, "")
 	}
-	wg.Wait()
+	answers := make([][]seen, len(a.From.Each()))
+	a.Across(func(i int, one *cli.App) { answers[i] = everyNode(ctx, one, one.From.Contexts[0]) })
 	out = slices.Concat(answers...)
 	slices.SortStableFunc(out, func(a, b seen) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Node, b.Node))
@@ -72,6 +62,7 @@ func askEvery(ctx context.Context, a *cli.App) (out []seen) {
 
 // everyNode returns what the nodes of one cluster answer.
 func everyNode(ctx context.Context, a *cli.App, name string) []seen {
+	a.From.Node = ""
 	list, err := cli.Ask(ctx, a, (*client.Client).EveryStatus)
 	if err != nil {
 		// By commands in a pod, only its node answers.
@@ -99,10 +90,8 @@ func everyNode(ctx context.Context, a *cli.App, name string) []seen {
 }
 
 func unanswered(context string, err error) seen {
-	s := seen{Context: context, Error: err.Error()}
-	if f, is := err.(*api.Failure); is {
-		s.Error, s.Try = f.Message, f.Try
-	}
+	s := seen{Context: context}
+	s.Error, s.Try = cli.Explained(err)
 	return s
 }
 

@@ -36,7 +36,18 @@ func (f farCluster) Get(_ context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.Query().Get("node") != api.EveryNode {
+	switch {
+	case u.Path == "/v1/nodes":
+		var nodes []api.Node
+		for _, n := range f.nodes {
+			nodes = append(nodes, api.Node{Cluster: f.name, Name: n.name, Contact: api.Alive})
+		}
+		lost := api.Node{Cluster: "c3", Name: "n1", Contact: api.Alive}
+		if f.name == "c2" {
+			lost.Contact = "quiet"
+		}
+		return body(api.NewNodeList(api.Viewpoint{Cluster: f.name, Node: f.nodes[0].name}, append(nodes, lost))), nil
+	case u.Query().Get("node") != api.EveryNode:
 		return body(api.NewStatusAnswer(*f.nodes[0].status)), nil
 	}
 	var items []api.NodeAnswer
@@ -80,7 +91,7 @@ func reaching(clusters []farCluster, args ...string) (e env, asked *[]string) {
 	e.Reach = func(_ context.Context, p cli.Place) (*client.Client, error) {
 		i := slices.IndexFunc(clusters, func(f farCluster) bool { return f.name == p.Context })
 		if i < 0 {
-			return nil, cli.ErrNoContext
+			return nil, &api.Failure{Reason: api.NoAnswer, Message: "context " + p.Context + " leads nowhere", Try: "check it", Cause: cli.ErrNoContext}
 		}
 		f := clusters[i]
 		f.asked = asked
@@ -175,8 +186,86 @@ func TestContext(t *testing.T) {
 	if r := e.run(t); r.code != cli.ExitUnknown || !strings.Contains(r.stderr, "there is no socket") {
 		t.Errorf("without socket and context: exit code %d, %s", r.code, r.stderr)
 	}
-	e, _ = reaching(clusters, "nodes", "--context", "c1", "--context", "c2")
+	e, _ = reaching(clusters, "graph", "--context", "c1", "--context", "c2")
 	if r := e.run(t); r.code != cli.ExitUsage {
-		t.Errorf("nodes of two contexts: exit code %d, %s", r.code, r.stderr)
+		t.Errorf("a graph of two contexts: exit code %d, %s", r.code, r.stderr)
+	}
+}
+
+// TestListsOfContexts: lists of several contexts are one. A row that not all daemons see in the same way has the contexts,
+// and a context that does not answer does not keep the others from being shown.
+func TestListsOfContexts(t *testing.T) {
+	for name, c := range map[string]struct {
+		args string
+		code int
+	}{
+		"nodes-contexts":            {"nodes --context c1 --context c2", 0},
+		"nodes-contexts-unanswered": {"nodes --context c1 --context c9", cli.ExitUnknown},
+		"nodes-contexts-name":       {"nodes c3 -o name --context c1 --context c2", 0},
+		"nodes-contexts-json":       {"nodes n2 -o json --context c1 --context c9", cli.ExitUnknown},
+	} {
+		e, _ := reaching(clusterset(nil, false), strings.Fields(c.args)...)
+		r := e.run(t)
+		if r.code != c.code {
+			t.Errorf("strait %s: exit code %d, want %d: %s", c.args, r.code, c.code, r.stderr)
+		}
+		golden(t, name, r)
+	}
+	e, _ := reaching(clusterset(nil, false), strings.Fields("nodes nowhere --context c1 --context c2")...)
+	if r := e.run(t); r.code != cli.ExitProblem || !strings.Contains(r.stderr, "nowhere") {
+		t.Errorf("a node that no context has: exit code %d, %s", r.code, r.stderr)
+	}
+}
+
+// TestVersionsOfClusters: the versions of all daemons are one answer, which says whether they differ.
+func TestVersionsOfClusters(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*api.Status)
+		dead   bool
+		code   int
+		want   []string
+	}{
+		"same":       {want: []string{"straitd  v1 on 4 nodes: c1/n1, c1/n2, c2/n1 and 1 more", "another version than this program"}},
+		"older":      {change: func(s *api.Status) { s.Version = "v0" }, want: []string{"straitd  v0 on 1 node: c1/n2", "the daemons have 2 versions"}},
+		"unanswered": {dead: true, code: cli.ExitUnknown, want: []string{"straitd  v1 on 3 nodes", "✗ c2/n2"}},
+	} {
+		e, _ := reaching(clusterset(c.change, c.dead), "version", "--context", "c1", "--context", "c2")
+		r := e.run(t)
+		for _, want := range c.want {
+			if !strings.Contains(r.stdout, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, r.stdout)
+			}
+		}
+		if r.code != c.code {
+			t.Errorf("%s: exit code %d, want %d: %s", name, r.code, c.code, r.stderr)
+		}
+	}
+}
+
+// TestCompletionOfClusters: shells are offered contexts, nodes of the cluster that is asked, and codes.
+func TestCompletionOfClusters(t *testing.T) {
+	for args, want := range map[string]string{
+		"status --context c":                       "c1 c2",
+		"cluster drain --context c":                "c1 c2",
+		"explain --context c2 --node ":             "n1 n2",
+		"explain shop/cart --context c1 --node n2": "n2",
+		"help STR81":                               "STR8101",
+		"nodes revoke --context c":                 "c1 c2",
+	} {
+		e, _ := reaching(clusterset(nil, false), append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		e.ContextNames = func(string) []string { return []string{"c1", "c2", "other"} }
+		r := e.run(t)
+		if got := strings.Join(strings.Fields(r.stdout), " "); !strings.HasPrefix(got, want) {
+			t.Errorf("strait %s: completes %q, want %q; %s", args, got, want, r.stderr)
+		}
+	}
+}
+
+// TestCalledByKubectl: as a plugin of kubectl, the help has the command as people write it.
+func TestCalledByKubectl(t *testing.T) {
+	e := world("status", "--help")
+	e.Program = "kubectl-strait"
+	if r := e.run(t); !strings.Contains(r.stdout, "kubectl strait status [flags]") {
+		t.Errorf("%s", r.stdout)
 	}
 }

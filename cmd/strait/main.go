@@ -11,6 +11,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -38,6 +39,9 @@ func main() {
 			IsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 			Version:    version,
 			Reach:      fleet.Reach,
+
+			ContextNames: fleet.ContextNames,
+			Program:      filepath.Base(os.Args[0]),
 		},
 		kernel:  kernel.Real(),
 		proxied: node.Proxied,

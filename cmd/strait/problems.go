@@ -26,6 +26,7 @@ func explainProblems(help *cobra.Command) {
 		}
 		return args(cmd, words)
 	}
+	help.ValidArgsFunction = completeCodes(help.ValidArgsFunction)
 	help.Run = nil
 	help.RunE = func(cmd *cobra.Command, words []string) error {
 		if len(words) != 1 || !problemCode.MatchString(words[0]) {
@@ -39,6 +40,24 @@ func explainProblems(help *cobra.Command) {
 		}
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), plainText(section))
 		return err
+	}
+}
+
+// completeCodes offers the codes of problems after what else help offers.
+func completeCodes(others cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		if others != nil {
+			out, _ = others(cmd, args, prefix)
+		}
+		if len(args) == 0 && strings.HasPrefix(strings.ToUpper(prefix), "STR") {
+			for _, code := range docs.Codes() {
+				if strings.HasPrefix(string(code), strings.ToUpper(prefix)) {
+					out = append(out, string(code))
+				}
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

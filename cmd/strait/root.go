@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +63,9 @@ func newRoot(e env) *cobra.Command {
 	}
 	root.Version = a.ThisVersion().Version
 	root.SetVersionTemplate("strait {{.Version}}\n")
+	if name, is := strings.CutPrefix(strings.TrimSuffix(a.Program, ".exe"), "kubectl-"); is {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + name}
+	}
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	flags := root.PersistentFlags()
@@ -76,6 +80,8 @@ func newRoot(e env) *cobra.Command {
 	root.Flags().Bool("version", false, "print the version of this program") // cobra looks at it
 	nodes := node.NodesCommand(a)
 	nodes.AddCommand(fleet.RevokeCommand(a))
+	version := node.VersionCommand(a)
+	a.AskFlags(version)
 	queries := []*cobra.Command{node.StatusCommand(a), node.ServicesCommand(a), node.ExportsCommand(a), node.ExplainCommand(a), node.BackendsCommand(a), nodes,
 		node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a)}
 	a.AskFlags(queries...)
@@ -83,10 +89,21 @@ func newRoot(e env) *cobra.Command {
 	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", kernel.BPFCommand(a, e.kernel), kernel.OptOutCommand(a, e.kernel))
 	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", fleet.InstallCommand(a),
 		fleet.ClustersetCommand(a), fleet.ClusterCommand(a), fleet.DNSCommand(a), fleet.ReplicateCommand(a), fleet.UpgradeCommand(a), fleet.UninstallCommand(a))
-	addGroup(root, groupOther, "Other commands:", demoCommand(), node.VersionCommand(a))
+	addGroup(root, groupOther, "Other commands:", demoCommand(), version)
 	finishBuiltins(root)
+	completeContexts(root, a)
 	cli.TypeErrors(root)
 	return root
+}
+
+// completeContexts offers the contexts of the kubeconfig wherever a command takes one.
+func completeContexts(c *cobra.Command, a *cli.App) {
+	if c.Flags().Lookup("context") != nil {
+		_ = c.RegisterFlagCompletionFunc("context", a.CompleteContext)
+	}
+	for _, below := range c.Commands() {
+		completeContexts(below, a)
+	}
 }
 
 // addGroup adds commands that help lists together, under a title.

@@ -9,6 +9,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -83,6 +85,18 @@ func Open(o Options) (*Cluster, error) {
 	}
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(known))
 	return &Cluster{Context: name, Namespace: o.Namespace, rest: config, objects: objects, kinds: kinds}, nil
+}
+
+// ContextNames returns the names of the contexts of a kubeconfig, or of the one that kubectl would use, sorted; nil if it
+// cannot be read.
+func ContextNames(kubeconfig string) []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(config.Contexts))
 }
 
 // resource returns the client for an object's kind, in the object's namespace if the kind has one.
