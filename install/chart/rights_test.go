@@ -144,3 +144,22 @@ func TestKindsAreDefined(t *testing.T) {
 		}
 	}
 }
+
+// TestUserRoles: people with Kubernetes' role view see what strait exports, imports and is configured with, and
+// change nothing; those with edit also write exports.
+func TestUserRoles(t *testing.T) {
+	all := render(t, "{}")
+	for name, want := range map[string]struct{ label, rights string }{
+		"strait-view": {"rbac.authorization.k8s.io/aggregate-to-view", "serviceexports,serviceimports get,list,watch; servicepolicies get,list,watch; clusterproperties get,list,watch"},
+		"strait-edit": {"rbac.authorization.k8s.io/aggregate-to-edit", "serviceexports get,list,watch,create,update,patch,delete,deletecollection"},
+	} {
+		role := decode[rbacv1.ClusterRole](t, all, "ClusterRole/"+name)
+		var rights []string
+		for _, r := range role.Rules {
+			rights = append(rights, strings.Join(r.Resources, ",")+" "+strings.Join(r.Verbs, ","))
+		}
+		if got := strings.Join(rights, "; "); got != want.rights || role.Labels[want.label] != "true" {
+			t.Errorf("%s: %s, labels %v", name, got, role.Labels)
+		}
+	}
+}
