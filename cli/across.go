@@ -25,12 +25,18 @@ type ContextAnswers[A any] struct {
 	Items []Answered[A] `json:"items"`
 }
 
+// Only returns the program as if the flags had one context alone.
+func (a *App) Only(context string) App {
+	one := *a
+	one.From.Contexts, one.From.opened = []string{context}, nil
+	return one
+}
+
 // Across does something for each context of the flags, all at the same time, as if the flags had that one alone.
 func (a *App) Across(do func(i int, one *App)) {
 	var wg sync.WaitGroup
 	for i, name := range a.From.Each() {
-		one := *a
-		one.From.Contexts, one.From.opened = []string{name}, nil
+		one := a.Only(name)
 		wg.Go(func() { do(i, &one) })
 	}
 	wg.Wait()

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/support"
 )
 
 // From chooses whom queries ask. Without contexts that is the daemon on this node or, where none has ever run,
@@ -26,7 +28,10 @@ type From struct {
 	Namespace string
 	// Node is the node of the cluster whose daemon answers; empty is the one that is asked.
 	Node string
+	// File is a support bundle that answers in place of daemons.
+	File string
 
+	bundle *support.Bundle // that in File
 	opened *client.Client
 }
 
@@ -54,8 +59,34 @@ func (a *App) AskFlags(commands ...*cobra.Command) {
 		f.StringVar(&a.From.Kubeconfig, "kubeconfig", "", "`file` with contexts (default: the one that kubectl uses)")
 		f.StringVar(&a.From.Namespace, "strait-namespace", "strait-system", "`name` of strait's namespace")
 		f.StringVar(&a.From.Node, "node", "", "have the daemon of this node of the cluster answer, by its `name`")
+		f.StringVar(&a.From.File, "file", "", "answer from this support bundle, a `file`, and ask no daemon")
 		_ = c.RegisterFlagCompletionFunc("node", a.CompleteNode)
+		c.MarkFlagsMutuallyExclusive("file", "kubeconfig")
+		c.PreRunE = func(*cobra.Command, []string) error { return a.load() }
 	}
+}
+
+// load reads the support bundle that the flags name. From then on, the clusters to ask are those of the bundle, and now
+// is when it was made, so that ages are those of then.
+func (a *App) load() error {
+	if a.From.File == "" {
+		return nil
+	}
+	file, err := os.Open(a.From.File)
+	if err != nil {
+		return Exit(ExitUsage, err)
+	}
+	defer file.Close()
+	b, err := support.Read(file)
+	if err != nil {
+		return Exit(ExitUsage, fmt.Errorf("%s: %w", a.From.File, err))
+	}
+	a.Hint("from a support bundle of %s, which is %s old", b.Time.UTC().Format(time.RFC3339), api.Age(a.Now().Sub(b.Time)))
+	a.From.bundle, a.Now = b, func() time.Time { return b.Time }
+	if len(a.From.Contexts) == 0 {
+		a.From.Contexts = b.Names()
+	}
+	return nil
 }
 
 // CompleteNode offers the names of the nodes of the cluster that is asked.
@@ -99,12 +130,12 @@ func (a *App) AsksCluster(ctx context.Context) (bool, error) {
 	case a.From.Node != "":
 		return false, nil
 	}
-	c, err := a.way(ctx)
+	c, err := a.Way(ctx)
 	return err == nil && !c.Local(), err
 }
 
-// way returns the client of the daemon that the flags choose, and opens it first.
-func (a *App) way(ctx context.Context) (c *client.Client, err error) {
+// Way returns the client of the daemon that the flags choose, and opens it first.
+func (a *App) Way(ctx context.Context) (c *client.Client, err error) {
 	if a.From.opened == nil {
 		ctx, cancel := context.WithTimeout(ctx, farTimeout)
 		defer cancel()
@@ -115,7 +146,7 @@ func (a *App) way(ctx context.Context) (c *client.Client, err error) {
 
 // Ask sends one query, with a deadline, to the daemon that the flags choose.
 func Ask[T any](ctx context.Context, a *App, question func(*client.Client, context.Context) (T, error)) (none T, err error) {
-	way, err := a.way(ctx)
+	way, err := a.Way(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -141,6 +172,9 @@ func (a *App) open(ctx context.Context) (*client.Client, error) {
 	contexts := a.From.Each()
 	switch len(contexts) {
 	case 0:
+		if a.From.bundle != nil {
+			return nil, &api.Failure{Reason: api.NotFound, Message: a.From.File + " has no answers of any cluster", Try: "make another bundle"}
+		}
 		if a.Reach == nil || a.Socket != api.DefaultSocket || exists(a.Socket) {
 			return here, nil
 		}
@@ -148,6 +182,9 @@ func (a *App) open(ctx context.Context) (*client.Client, error) {
 		place.Context = contexts[0]
 	default:
 		return nil, UsageError("this command asks one cluster: name one --context; strait status and the lists take several")
+	}
+	if a.From.bundle != nil {
+		return a.From.bundle.Of(place.Context)
 	}
 	c, err := a.Reach(ctx, place)
 	if errors.Is(err, ErrNoContext) && place.Context == "" {

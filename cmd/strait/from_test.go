@@ -47,6 +47,8 @@ func (f farCluster) Get(_ context.Context, path string) (io.ReadCloser, error) {
 			lost.Contact = "quiet"
 		}
 		return body(api.NewNodeList(api.Viewpoint{Cluster: f.name, Node: f.nodes[0].name}, append(nodes, lost))), nil
+	case u.Path != "/v1/status":
+		return nil, &api.Failure{Reason: api.NotFound, Message: "this straitd has no " + u.Path, Try: "ask something else"}
 	case u.Query().Get("node") != api.EveryNode:
 		return body(api.NewStatusAnswer(*f.nodes[0].status)), nil
 	}

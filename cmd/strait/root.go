@@ -85,7 +85,7 @@ func newRoot(e env) *cobra.Command {
 	queries := []*cobra.Command{node.StatusCommand(a), node.ServicesCommand(a), node.ExportsCommand(a), node.ExplainCommand(a), node.BackendsCommand(a), nodes,
 		node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a)}
 	a.AskFlags(queries...)
-	addGroup(root, groupNode, "Ask straitd, on this node or by a kubeconfig:", append(queries, node.PeerCommand(a, e.proxied))...)
+	addGroup(root, groupNode, "Ask straitd, on this node or by a kubeconfig:", append(queries, node.PeerCommand(a, e.proxied), node.SupportCommand(a))...)
 	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", kernel.BPFCommand(a, e.kernel), kernel.OptOutCommand(a, e.kernel))
 	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", fleet.InstallCommand(a),
 		fleet.ClustersetCommand(a), fleet.ClusterCommand(a), fleet.DNSCommand(a), fleet.ReplicateCommand(a), fleet.UpgradeCommand(a), fleet.UninstallCommand(a))

@@ -133,6 +133,8 @@ var Table = []Package{
 	// The columns of every list that people see.
 	{Path: "daemon/api/table", Pure: true, Imports: []string{"daemon/api"}},
 	{Path: "daemon/api/client", Imports: []string{"daemon/api"}},
+	// Answers in a file, for people who look later.
+	{Path: "daemon/api/support", Imports: []string{"daemon/api", "daemon/api/client"}},
 	{Path: "daemon/api/server", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/client", "daemon/api/fake"}},
 	// It passes on what a server answers, and links nothing of the daemon.
 	{Path: "daemon/api/relay", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/fake", "daemon/api/server"}},
@@ -151,8 +153,8 @@ var Table = []Package{
 
 	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/api/relay", "daemon/lend"}},
 	// What the commands of strait have in common, and its groups of commands, which do not know each other.
-	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client", "daemon/api/table"}},
-	{Path: "cli/node", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"}},
+	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table"}},
+	{Path: "cli/node", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"}},
 	// Like the demo, it also reads the pinned maps: the daemon can be dead.
 	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{

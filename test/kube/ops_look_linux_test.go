@@ -1,9 +1,15 @@
 package kube
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -76,11 +82,73 @@ func testLook(t *testing.T, o *ops) {
 			t.Errorf("kubectl %s: %v\n%s", args, err, out)
 		}
 	}
+	o.noSecretIn(t, config)
 	// Another pod reaches the port, and without the token gets no answer.
 	o.shell(t, "c1", "nosy", "c1n1", "", idle)
 	ip := kubectl(t, "c1", "-n", "strait-system", "get", "service", "strait-view", "-o", "jsonpath={.spec.clusterIP}")
 	said, err := inPod(t.Context(), o.Lab, "c1", "nosy", "curl", "-sk", "-m", "5", "-w", "%{http_code}", "https://"+ip+"/v1/status")
 	if err != nil || !strings.Contains(said, "401") || strings.Contains(said, "clusters") {
 		t.Errorf("a pod without the token: %v\n%s", err, said)
+	}
+}
+
+// noSecretIn makes a support bundle as that person, asks it, and looks in it for every key that there is.
+func (o *ops) noSecretIn(t *testing.T, config string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	out, err := exec.CommandContext(t.Context(), o.strait.CLI, "support", "bundle", file, "--context", "c1", "--context", "c2", "--kubeconfig", config).CombinedOutput()
+	if err != nil {
+		t.Fatalf("support bundle: %v\n%s", err, out)
+	}
+	out, err = exec.CommandContext(t.Context(), o.strait.CLI, "status", "--file", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "4 nodes of 2 clusters") {
+		t.Errorf("status of the bundle: %v\n%s", err, out)
+	}
+	compressed, err := os.Open(file)
+	must(t, err)
+	defer compressed.Close()
+	z, err := gzip.NewReader(compressed)
+	must(t, err)
+	bundle, err := io.ReadAll(z)
+	must(t, err)
+	secrets := map[string][]byte{}
+	for _, c := range o.Topology.Clusters {
+		var all struct {
+			Items []struct {
+				Metadata struct{ Name string }
+				Data     map[string][]byte
+			}
+		}
+		must(t, json.Unmarshal([]byte(kubectl(t, c.Name, "-n", "strait-system", "get", "secrets", "-o", "json")), &all))
+		for _, s := range all.Items {
+			for key, value := range s.Data {
+				secrets[c.Name+" "+s.Metadata.Name+" "+key] = value
+			}
+		}
+		for _, n := range c.Nodes {
+			for _, name := range []string{"node.key", "wireguard.key"} {
+				value, err := o.OnNode(t.Context(), n.Name, "base64", "-w0", "/var/lib/strait/"+name)
+				must(t, err)
+				raw, err := base64.StdEncoding.DecodeString(value)
+				must(t, err)
+				secrets[n.Name+" "+name] = raw
+			}
+		}
+	}
+	looked := 0
+	for name, value := range secrets {
+		text := bytes.TrimSpace(value)
+		if strings.HasSuffix(name, " seeds") || len(text) < 16 {
+			continue
+		}
+		looked++
+		for _, form := range [][]byte{text, []byte(base64.StdEncoding.EncodeToString(text)), []byte(hex.EncodeToString(text))} {
+			if bytes.Contains(bundle, form) {
+				t.Errorf("the bundle has the secret %s", name)
+			}
+		}
+	}
+	if want := 2*len(o.Topology.Clusters) + 4; looked < want {
+		t.Errorf("looked for %d secrets, want at least %d", looked, want)
 	}
 }
