@@ -109,7 +109,7 @@ func clusterset(change func(*api.Status), dead bool) []farCluster {
 	}
 	return []farCluster{
 		{name: "c1", nodes: []farMachine{farNode("c1", "n1", func(s *api.Status) { s.Leader = true }), farNode("c1", "n2", change)}},
-		{name: "c2", nodes: []farMachine{farNode("c2", "n1", nil), last}},
+		{name: "c2", nodes: []farMachine{farNode("c2", "n1", func(s *api.Status) { s.Leader = true }), last}},
 	}
 }
 
@@ -269,5 +269,41 @@ func TestCalledByKubectl(t *testing.T) {
 	e.Program = "kubectl-strait"
 	if r := e.run(t); !strings.Contains(r.stdout, "kubectl strait status [flags]") {
 		t.Errorf("%s", r.stdout)
+	}
+}
+
+// TestCheck: the checks of all nodes are one list, in each format, and the exit code is that of the worst.
+func TestCheck(t *testing.T) {
+	ill := func(s *api.Status) {
+		s.Clusters[1].State, s.Clusters[1].Alive, s.Datapath.Attached = api.Held, 0, false
+		s.Problems = []problem.Problem{{Code: "STR5102", Object: "gossip seed 192.0.2.1:7946", Message: "does not answer", Try: "check the address"}}
+	}
+	for name, c := range map[string]struct {
+		change func(*api.Status)
+		dead   bool
+		args   string
+		code   int
+	}{
+		"check":            {args: "check"},
+		"check-ill":        {change: ill, args: "check", code: cli.ExitProblem},
+		"check-short":      {change: ill, args: "check -o short", code: cli.ExitProblem},
+		"check-junit":      {change: ill, dead: true, args: "check -o junit", code: cli.ExitProblem},
+		"check-json":       {dead: true, args: "check -o json", code: cli.ExitUnknown},
+		"check-unanswered": {dead: true, args: "check -o short", code: cli.ExitUnknown},
+	} {
+		e, _ := reaching(clusterset(c.change, c.dead), strings.Fields(c.args+" --context c1 --context c2")...)
+		e.Version = "v1"
+		r := e.run(t)
+		if r.code != c.code {
+			t.Errorf("strait %s: exit code %d, want %d: %s", c.args, r.code, c.code, r.stderr)
+		}
+		golden(t, name, r)
+	}
+	socket, _ := startServer(t, wellView())
+	if r := world("check").on(socket).run(t); r.code != 0 || !strings.Contains(r.stdout, "✓ every daemon answers") {
+		t.Errorf("check of this node: exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := world("check", "-o", "wide").on(socket).run(t); r.code != cli.ExitUsage {
+		t.Errorf("an unknown format: exit code %d", r.code)
 	}
 }

@@ -154,7 +154,8 @@ var Table = []Package{
 	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/api/relay", "daemon/lend"}},
 	// What the commands of strait have in common, and its groups of commands, which do not know each other.
 	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table"}},
-	{Path: "cli/node", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"}},
+	{Path: "cli/check", Pure: true, Imports: []string{"daemon/api", "datapath", "internal/problem"}},
+	{Path: "cli/node", Imports: []string{"cli", "cli/check", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"}},
 	// Like the demo, it also reads the pinned maps: the daemon can be dead.
 	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{

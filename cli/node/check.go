@@ -1,0 +1,192 @@
+package node
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/cli"
+	"strait.io/strait/cli/check"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+)
+
+const checkLong = `Check what the daemons know of a clusterset, and list what is fine and what is not: whether every
+daemon answers and is ready, the kernels, the data path, who hears whom, the tunnels, and every
+problem. What is not fine has the nodes, and what to do.
+
+Without --context it checks this node; with it, all nodes of these clusters.`
+
+// checkFormats are the values of --output besides table.
+var checkFormats = []string{"json", "yaml", "short", "junit"}
+
+// checkList is the data of strait check.
+type checkList struct {
+	api.Meta
+	Items []check.Check `json:"items"`
+}
+
+// CheckCommand is strait check.
+func CheckCommand(a *cli.App) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check every node, and list what is fine and what is not",
+		Long:  checkLong,
+		Example: "  strait check\n  strait check --context c1 --context c2\n" +
+			"  strait check --context c1 -o short      # only what is not fine\n  strait check --context c1 -o junit > strait.xml",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			nodes, err := askForCheck(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			return showChecks(a, check.Run(nodes, a.ThisVersion().Version), format)
+		},
+	}
+	// It shadows the global flag, whose formats are others.
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "output `format`: table, "+strings.Join(checkFormats, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(append([]string{"table"}, checkFormats...), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// askForCheck asks the nodes that the flags choose.
+func askForCheck(ctx context.Context, a *cli.App) (out []check.Node, err error) {
+	every, err := a.AsksCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !every {
+		s, err := cli.Ask(ctx, a, (*client.Client).Status)
+		if err != nil {
+			return nil, err
+		}
+		return []check.Node{{Name: s.Cluster + "/" + s.Node, Cluster: s.Cluster, Status: s}}, nil
+	}
+	for _, s := range askEvery(ctx, a) {
+		out = append(out, check.Node{Name: s.name(), Cluster: s.Cluster, Status: s.Status, Error: strings.TrimPrefix(s.Error, "node "+s.Node+": "), Try: s.Try})
+	}
+	return out, nil
+}
+
+// showChecks prints the checks. If one failed, or could not be made, its error has the exit code and no text.
+func showChecks(a *cli.App, checks []check.Check, format string) error {
+	var err error
+	switch format {
+	case "table", "short":
+		printChecks(a.Printer(), checks, format == "short")
+	case "junit":
+		err = writeJUnit(a, checks)
+	case "json", "yaml":
+		one := *a
+		one.Output = format
+		_, err = one.Data(checkList{api.Meta{APIVersion: api.APIVersion, Kind: "CheckList"}, checks})
+	default:
+		return cli.UsageError("unknown --output %q; use table, %s", format, strings.Join(checkFormats, ", "))
+	}
+	if err != nil {
+		return err
+	}
+	switch check.Worst(checks) {
+	case check.Failed:
+		return cli.Exit(cli.ExitProblem, nil)
+	case check.Unknown:
+		return cli.Exit(cli.ExitUnknown, nil)
+	}
+	return nil
+}
+
+var glyphs = map[check.State]string{check.OK: api.OK, check.Warning: api.Warn, check.Unknown: api.Bad, check.Failed: api.Bad}
+
+func printChecks(p cli.Printer, checks []check.Check, short bool) {
+	count := map[check.State]int{}
+	category := ""
+	for _, c := range checks {
+		count[c.State]++
+		if short && c.State == check.OK {
+			continue
+		}
+		if c.Category != category {
+			category = c.Category
+			p.Line("%s", category)
+		}
+		p.Line("%s %s", glyphs[c.State], c.Title)
+		for _, f := range c.Findings {
+			p.Line("    %s%s", strings.TrimPrefix(string(f.Code)+" ", " "), f.Message)
+			if len(f.Nodes) > 0 {
+				p.Line("      on   %s", nodesText(f.Nodes, 0))
+			}
+			if f.Try != "" {
+				p.Line("      try  %s", f.Try)
+			}
+		}
+	}
+	failed := count[check.Failed] + count[check.Unknown]
+	p.Line("%s: %d fine, %d not fine, %s", api.Count(len(checks), "check"), count[check.OK], failed, api.Count(count[check.Warning], "warning"))
+}
+
+// The JUnit form, as CI systems read it.
+type (
+	junitSuite struct {
+		XMLName  xml.Name    `xml:"testsuite"`
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		Failure *junitFailure `xml:"failure"`
+		Error   *junitFailure `xml:"error"`
+		Output  string        `xml:"system-out,omitempty"`
+	}
+	junitFailure struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+func writeJUnit(a *cli.App, checks []check.Check) error {
+	suite := junitSuite{Name: "strait check", Tests: len(checks)}
+	for _, c := range checks {
+		text := findingsText(c.Findings)
+		one := junitCase{Class: c.Category, Name: c.Title}
+		switch c.State {
+		case check.Failed:
+			suite.Failures++
+			one.Failure = &junitFailure{cli.Clean(c.Findings[0].Message), text}
+		case check.Unknown:
+			suite.Errors++
+			one.Error = &junitFailure{cli.Clean(c.Findings[0].Message), text}
+		default:
+			one.Output = text
+		}
+		suite.Cases = append(suite.Cases, one)
+	}
+	text, err := xml.MarshalIndent(suite, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(a.Stdout, "%s%s\n", xml.Header, text)
+	}
+	return err
+}
+
+func findingsText(all []check.Finding) string {
+	var lines []string
+	for _, f := range all {
+		line := strings.TrimPrefix(string(f.Code)+" ", " ") + f.Message
+		if len(f.Nodes) > 0 {
+			line += " (on " + strings.Join(f.Nodes, ", ") + ")"
+		}
+		if f.Try != "" {
+			line += "; " + f.Try
+		}
+		lines = append(lines, cli.Clean(line))
+	}
+	return strings.Join(lines, "\n")
+}
