@@ -32,7 +32,8 @@ func (a *App) Only(context string) App {
 	return one
 }
 
-// Across does something for each context of the flags, all at the same time, as if the flags had that one alone.
+// Across does something for each context of the flags, all at the same time, as if the flags had
+// that one alone.
 func (a *App) Across(do func(i int, one *App)) {
 	var wg sync.WaitGroup
 	for i, name := range a.From.Each() {

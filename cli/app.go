@@ -1,8 +1,8 @@
 // Package cli is what the commands of strait have in common: the streams and flags of one run, exit
 // codes, how tables, JSON and YAML are printed, and one request to the daemon on this node.
 //
-// Inputs are flags and the daemon's answers (package daemon/api); outputs are text and errors with an
-// exit code. It must not know any command, nor how answers are computed.
+// Inputs are flags and the daemon's answers (package daemon/api); outputs are text and errors with
+// an exit code. It must not know any command, nor how answers are computed.
 package cli
 
 import (
@@ -18,8 +18,8 @@ import (
 // answerTimeout bounds one request to the daemon, which answers from memory in milliseconds.
 const answerTimeout = 5 * time.Second
 
-// App is one run of the program: what commands see of the outside world, and the global flags. Tests
-// replace it to run commands in process.
+// App is one run of the program: what commands see of the outside world, and the global flags.
+// Tests replace it to run commands in process.
 type App struct {
 	Args       []string // without the program's name
 	Stdin      io.Reader
@@ -34,8 +34,8 @@ type App struct {
 	Socket string
 	// From is whom queries ask.
 	From From
-	// Reach opens the way to the daemons of a cluster. Its error is ErrNoContext if the kubeconfig has no
-	// context to use. Nil reaches no cluster.
+	// Reach opens the way to the daemons of a cluster. Its error is ErrNoContext if the kubeconfig
+	// has no context to use. Nil reaches no cluster.
 	Reach func(context.Context, Place) (*client.Client, error)
 	// ContextNames returns the contexts of a kubeconfig, for completion; nil offers none.
 	ContextNames func(kubeconfig string) []string

@@ -17,8 +17,8 @@ import (
 	"strait.io/strait/daemon/api/support"
 )
 
-// From chooses whom queries ask. Without contexts that is the daemon on this node or, where none has ever run,
-// the cluster of the kubeconfig's current context.
+// From chooses whom queries ask. Without contexts that is the daemon on this node or, where none
+// has ever run, the cluster of the kubeconfig's current context.
 type From struct {
 	// Contexts are those of a kubeconfig.
 	Contexts []string
@@ -45,7 +45,8 @@ func (f From) Each() (out []string) {
 	return out
 }
 
-// Place is a cluster whose daemons are asked: a context of a kubeconfig; without a name, the current one.
+// Place is a cluster whose daemons are asked: a context of a kubeconfig; without a name, the
+// current one.
 type Place struct{ Kubeconfig, Context, Namespace string }
 
 // farTimeout bounds a query by an API server, which may have to start a command in a pod.
@@ -66,8 +67,8 @@ func (a *App) AskFlags(commands ...*cobra.Command) {
 	}
 }
 
-// load reads the support bundle that the flags name. From then on, the clusters to ask are those of the bundle, and now
-// is when it was made, so that ages are those of then.
+// load reads the support bundle that the flags name. From then on, the clusters to ask are those of
+// the bundle, and now is when it was made, so that ages are those of then.
 func (a *App) load() error {
 	if a.From.File == "" {
 		return nil
@@ -122,7 +123,8 @@ func (a *App) CompleteContext(cmd *cobra.Command, _ []string, prefix string) ([]
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// AsksCluster reports whether the flags choose all nodes of one or more clusters, and not one daemon.
+// AsksCluster reports whether the flags choose all nodes of one or more clusters, and not one
+// daemon.
 func (a *App) AsksCluster(ctx context.Context) (bool, error) {
 	switch {
 	case a.From.Node == api.EveryNode || len(a.From.Each()) > 1:

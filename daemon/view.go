@@ -74,8 +74,8 @@ func (d *Daemon) Nodes() *api.NodeList {
 	return api.NewNodeList(d.viewpoint(m), v.nodes())
 }
 
-// maxMeshNodes bounds the nodes whose tunnels are listed all at once: in a full mesh, 500 nodes have up to
-// 250,000 tunnels.
+// maxMeshNodes bounds the nodes whose tunnels are listed all at once: in a full mesh, 500 nodes
+// have up to 250,000 tunnels.
 const maxMeshNodes = 500
 
 // Tunnels lists the tunnels of a node, or of all; nil before the first moment.

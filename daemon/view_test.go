@@ -64,8 +64,8 @@ func TestViewClusters(t *testing.T) {
 	}
 }
 
-// TestViewConfig: the configuration in another cluster's record is counted, by whether this cluster accepts
-// it.
+// TestViewConfig: the configuration in another cluster's record is counted, by whether this cluster
+// accepts it.
 func TestViewConfig(t *testing.T) {
 	v := twoClusters()
 	for c, unasked := range map[clustermesh.ClusterName]int{"a": 0, "b": 3} {
@@ -92,7 +92,8 @@ func TestEndpointsByFamily(t *testing.T) {
 	}
 }
 
-// TestClusterStates: a cluster is joined as long as one of its daemons is heard, and not because a machine answers.
+// TestClusterStates: a cluster is joined as long as one of its daemons is heard, and not because a
+// machine answers.
 func TestClusterStates(t *testing.T) {
 	const silent, held, quiet, alive = clustermesh.Silent, clustermesh.Held, clustermesh.Quiet, clustermesh.Alive
 	for _, c := range []struct {
@@ -117,7 +118,8 @@ func TestClusterStates(t *testing.T) {
 	}
 }
 
-// TestMembers: each node counts once, and nodes that are called silent only if they are dead by that.
+// TestMembers: each node counts once, and nodes that are called silent only if they are dead by
+// that.
 func TestMembers(t *testing.T) {
 	v := twoClusters()
 	node := func(i int) clustermesh.Origin {
@@ -198,7 +200,8 @@ func TestViewPolicies(t *testing.T) {
 	}
 }
 
-// TestViewPolicyResults: a policy shows what leaders have made by it and left out, here and elsewhere.
+// TestViewPolicyResults: a policy shows what leaders have made by it and left out, here and
+// elsewhere.
 func TestViewPolicyResults(t *testing.T) {
 	v := twoClusters()
 	for c, n := range map[clustermesh.ClusterName]int{"a": 4, "b": 2} {
@@ -397,8 +400,8 @@ func TestViewTunnels(t *testing.T) {
 	}
 }
 
-// TestTunnelsOfAllAreBounded: in a large clusterset the tunnels of one node are listed, and those of all are
-// refused.
+// TestTunnelsOfAllAreBounded: in a large clusterset the tunnels of one node are listed, and those
+// of all are refused.
 func TestTunnelsOfAllAreBounded(t *testing.T) {
 	records := clustermesh.ByOrigin[clustermesh.Record]{}.Draft()
 	for i := range maxMeshNodes + 1 {

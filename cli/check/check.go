@@ -1,8 +1,9 @@
-// Package check turns what the daemons of a clusterset answer into a list of what is fine and what is not.
+// Package check turns what the daemons of a clusterset answer into a list of what is fine and what
+// is not.
 //
-// Inputs are the status of each node, or why there is none; outputs are checks in categories, each with an affirmative
-// title, the nodes where it does not hold, and what to do. Pure: it must not know how the status was had, nor how
-// checks are printed.
+// Inputs are the status of each node, or why there is none; outputs are checks in categories, each
+// with an affirmative title, the nodes where it does not hold, and what to do. Pure: it must not
+// know how the status was had, nor how checks are printed.
 package check
 
 import (
@@ -85,7 +86,8 @@ type checker struct {
 	checks []Check
 }
 
-// add adds a check, which holds if there are no findings. Equal findings of several nodes become one.
+// add adds a check, which holds if there are no findings. Equal findings of several nodes become
+// one.
 func (c *checker) add(category, title string, findings ...Finding) {
 	check := Check{Category: category, Title: title, State: OK}
 	for _, f := range findings {

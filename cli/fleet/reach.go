@@ -21,6 +21,6 @@ func Reach(ctx context.Context, p cli.Place) (*client.Client, error) {
 	return c.Daemons(ctx)
 }
 
-// ContextNames returns the names of the contexts of a kubeconfig, sorted; it is a cli.App's. A file that cannot be read
-// has none.
+// ContextNames returns the names of the contexts of a kubeconfig, sorted; it is a cli.App's. A file
+// that cannot be read has none.
 func ContextNames(kubeconfig string) []string { return cluster.ContextNames(kubeconfig) }

@@ -73,7 +73,8 @@ func askForCheck(ctx context.Context, a *cli.App) (out []check.Node, err error) 
 	return out, nil
 }
 
-// showChecks prints the checks. If one failed, or could not be made, its error has the exit code and no text.
+// showChecks prints the checks. If one failed, or could not be made, its error has the exit code
+// and no text.
 func showChecks(a *cli.App, checks []check.Check, format string) error {
 	var err error
 	switch format {

@@ -52,8 +52,8 @@ func seenFrom(answered []seen, asked int) string {
 	return text
 }
 
-// clusterRows are the clusters as the nodes see them: a row where all nodes see the same, and otherwise a row for
-// each way in which they differ, with the nodes.
+// clusterRows are the clusters as the nodes see them: a row where all nodes see the same, and
+// otherwise a row for each way in which they differ, with the nodes.
 func clusterRows(answered []seen) (rows [][]string) {
 	return merged(answered, func(s seen) (rows [][]string) {
 		for _, c := range s.Status.Clusters {
@@ -74,8 +74,8 @@ func clusterRows(answered []seen) (rows [][]string) {
 	})
 }
 
-// merged returns the rows of all nodes, each once, and adds which nodes have it. Rows are sorted by their first cell,
-// and of one first cell the row of most nodes comes first.
+// merged returns the rows of all nodes, each once, and adds which nodes have it. Rows are sorted by
+// their first cell, and of one first cell the row of most nodes comes first.
 func merged(answered []seen, of func(seen) [][]string) (rows [][]string) {
 	type row struct {
 		cells []string

@@ -43,8 +43,8 @@ type statusList struct {
 	Items []seen `json:"items"`
 }
 
-// askEvery asks every node of the clusters of the contexts, at the same time; without contexts, of the cluster whose
-// daemon answers without one.
+// askEvery asks every node of the clusters of the contexts, at the same time; without contexts, of
+// the cluster whose daemon answers without one.
 func askEvery(ctx context.Context, a *cli.App) (out []seen) {
 	if len(a.From.Each()) == 0 {
 		one := *a
@@ -95,8 +95,8 @@ func unanswered(context string, err error) seen {
 	return s
 }
 
-// showEvery prints the status of several nodes as one. If something is wrong, or could not be found out, its error
-// has the exit code and no text.
+// showEvery prints the status of several nodes as one. If something is wrong, or could not be found
+// out, its error has the exit code and no text.
 func showEvery(a *cli.App, all []seen) error {
 	done, err := a.Data(statusList{api.Meta{APIVersion: api.APIVersion, Kind: "StatusList"}, all})
 	if err != nil {

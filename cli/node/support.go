@@ -100,7 +100,8 @@ func makeBundle(ctx context.Context, a *cli.App, name string) error {
 	return nil
 }
 
-// collect adds what the daemons of one context answer; without a name, of the one that the flags choose.
+// collect adds what the daemons of one context answer; without a name, of the one that the flags
+// choose.
 func collect(ctx context.Context, a *cli.App, b *support.Bundle, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, bundleTimeout)
 	defer cancel()
@@ -115,7 +116,8 @@ func collect(ctx context.Context, a *cli.App, b *support.Bundle, name string) er
 	return b.Collect(ctx, c, name)
 }
 
-// write makes the file, readable by its owner alone. A file that could not be written whole does not stay.
+// write makes the file, readable by its owner alone. A file that could not be written whole does
+// not stay.
 func write(b *support.Bundle, name string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -80,8 +80,8 @@ func printVersion(a *cli.App, v versionAnswer, err error) {
 	}
 }
 
-// versions prints the versions of all daemons of the clusters that the flags choose. If some did not answer, its error
-// has the exit code and no text.
+// versions prints the versions of all daemons of the clusters that the flags choose. If some did
+// not answer, its error has the exit code and no text.
 func versions(ctx context.Context, a *cli.App, answer versionAnswer) error {
 	of := map[string][]string{}
 	unknown := false

@@ -113,8 +113,8 @@ func clusterset(change func(*api.Status), dead bool) []farCluster {
 	}
 }
 
-// TestStatusOfClusters: all nodes of two clusters are one screen. What nodes see differently has a row of its own
-// with their names.
+// TestStatusOfClusters: all nodes of two clusters are one screen. What nodes see differently has a
+// row of its own with their names.
 func TestStatusOfClusters(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*api.Status)
@@ -158,8 +158,8 @@ func TestStatusOfClustersAsData(t *testing.T) {
 	}
 }
 
-// TestContext: a query asks the cluster of the context, and there the node that is named. Without a context and a socket,
-// it asks the current context.
+// TestContext: a query asks the cluster of the context, and there the node that is named. Without a
+// context and a socket, it asks the current context.
 func TestContext(t *testing.T) {
 	clusters := clusterset(nil, false)
 	for _, c := range []struct {
@@ -194,8 +194,9 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestListsOfContexts: lists of several contexts are one. A row that not all daemons see in the same way has the contexts,
-// and a context that does not answer does not keep the others from being shown.
+// TestListsOfContexts: lists of several contexts are one. A row that not all daemons see in the
+// same way has the contexts, and a context that does not answer does not keep the others from being
+// shown.
 func TestListsOfContexts(t *testing.T) {
 	for name, c := range map[string]struct {
 		args string
@@ -219,7 +220,8 @@ func TestListsOfContexts(t *testing.T) {
 	}
 }
 
-// TestVersionsOfClusters: the versions of all daemons are one answer, which says whether they differ.
+// TestVersionsOfClusters: the versions of all daemons are one answer, which says whether they
+// differ.
 func TestVersionsOfClusters(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*api.Status)
@@ -244,7 +246,8 @@ func TestVersionsOfClusters(t *testing.T) {
 	}
 }
 
-// TestCompletionOfClusters: shells are offered contexts, nodes of the cluster that is asked, and codes.
+// TestCompletionOfClusters: shells are offered contexts, nodes of the cluster that is asked, and
+// codes.
 func TestCompletionOfClusters(t *testing.T) {
 	for args, want := range map[string]string{
 		"status --context c":                       "c1 c2",
@@ -272,7 +275,8 @@ func TestCalledByKubectl(t *testing.T) {
 	}
 }
 
-// TestCheck: the checks of all nodes are one list, in each format, and the exit code is that of the worst.
+// TestCheck: the checks of all nodes are one list, in each format, and the exit code is that of the
+// worst.
 func TestCheck(t *testing.T) {
 	ill := func(s *api.Status) {
 		s.Clusters[1].State, s.Clusters[1].Alive, s.Datapath.Attached = api.Held, 0, false

@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/cli"
 )
 
-// TestSupportBundle: a bundle of two clusters answers as they did, with ages as of then, and says how old it is. What
-// was not answered is reported, and is exit code 3.
+// TestSupportBundle: a bundle of two clusters answers as they did, with ages as of then, and says
+// how old it is. What was not answered is reported, and is exit code 3.
 func TestSupportBundle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	e, _ := reaching(clusterset(nil, true), "support", "bundle", file, "--context", "c1", "--context", "c2")

@@ -14,9 +14,9 @@ import (
 	"strait.io/strait/clustermesh/object"
 )
 
-// TestRights: the daemon's account may list and watch every kind that strait reads, and nothing else. The
-// leader's may do what is written here besides. That it suffices is tested where it is used:
-// TestListAndWatchSuffice of clustermesh/kube, TestLeastPrivilegeSuffices of its writer.
+// TestRights: the daemon's account may list and watch every kind that strait reads, and nothing
+// else. The leader's may do what is written here besides. That it suffices is tested where it is
+// used: TestListAndWatchSuffice of clustermesh/kube, TestLeastPrivilegeSuffices of its writer.
 func TestRights(t *testing.T) {
 	leader := []rbacv1.PolicyRule{
 		rule("namespaces", "create"),
@@ -145,8 +145,8 @@ func TestKindsAreDefined(t *testing.T) {
 	}
 }
 
-// TestUserRoles: people with Kubernetes' role view see what strait exports, imports and is configured with, and
-// change nothing; those with edit also write exports.
+// TestUserRoles: people with Kubernetes' role view see what strait exports, imports and is
+// configured with, and change nothing; those with edit also write exports.
 func TestUserRoles(t *testing.T) {
 	all := render(t, "{}")
 	for name, want := range map[string]struct{ label, rights string }{

@@ -87,8 +87,8 @@ func Open(o Options) (*Cluster, error) {
 	return &Cluster{Context: name, Namespace: o.Namespace, rest: config, objects: objects, kinds: kinds}, nil
 }
 
-// ContextNames returns the names of the contexts of a kubeconfig, or of the one that kubectl would use, sorted; nil if it
-// cannot be read.
+// ContextNames returns the names of the contexts of a kubeconfig, or of the one that kubectl would
+// use, sorted; nil if it cannot be read.
 func ContextNames(kubeconfig string) []string {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

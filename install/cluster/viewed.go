@@ -21,8 +21,9 @@ import (
 // bindReader is what to do for a person who may not ask.
 const bindReader = "have an administrator bind the Role strait-view-reader to you: docs/kubernetes.md says how"
 
-// Daemons returns a client of the cluster's daemons: through the API server and strait-view if that is installed, or
-// else by a command in the pod of one daemon, which takes the right to run commands in pods.
+// Daemons returns a client of the cluster's daemons: through the API server and strait-view if that
+// is installed, or else by a command in the pod of one daemon, which takes the right to run
+// commands in pods.
 func (c *Cluster) Daemons(ctx context.Context) (*client.Client, error) {
 	name := "context " + c.Context
 	secret, err := get[corev1.Secret](ctx, c, secrets, c.Namespace, View)
@@ -115,7 +116,8 @@ func (v viewed) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return nil, client.Refused(v.name, response.StatusCode, body)
 }
 
-// refused explains an answer that the API server gave in place of strait-view; nil if it is strait-view's own.
+// refused explains an answer that the API server gave in place of strait-view; nil if it is
+// strait-view's own.
 func (v viewed) refused(status int, body []byte) *api.Failure {
 	var s metav1.Status
 	if err := json.Unmarshal(body, &s); err != nil || s.Kind != "Status" {

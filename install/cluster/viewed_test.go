@@ -15,8 +15,9 @@ import (
 	"strait.io/strait/daemon/api/client"
 )
 
-// TestViewed: the answers of strait-view come with the token. Where the API server does not reach strait-view, a
-// command in a daemon's pod answers; where it forbids the query, nothing else is tried.
+// TestViewed: the answers of strait-view come with the token. Where the API server does not reach
+// strait-view, a command in a daemon's pod answers; where it forbids the query, nothing else is
+// tried.
 func TestViewed(t *testing.T) {
 	status := func(code int, message string) any {
 		return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: int32(code), Message: message}

@@ -19,8 +19,9 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// testLook: a person who has only the Role strait-view-reader sees all nodes of both clusters on one screen, and asks
-// any of them. The same person can neither enter pods, nor read other Secrets, nor change a thing.
+// testLook: a person who has only the Role strait-view-reader sees all nodes of both clusters on
+// one screen, and asks any of them. The same person can neither enter pods, nor read other Secrets,
+// nor change a thing.
 func testLook(t *testing.T, o *ops) {
 	config := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, c := range []string{"c1", "c2"} {
@@ -92,7 +93,8 @@ func testLook(t *testing.T, o *ops) {
 	}
 }
 
-// noSecretIn makes a support bundle as that person, asks it, and looks in it for every key that there is.
+// noSecretIn makes a support bundle as that person, asks it, and looks in it for every key that
+// there is.
 func (o *ops) noSecretIn(t *testing.T, config string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")

@@ -28,7 +28,8 @@ func TestTraffic(t *testing.T) {
 	w.run("RemoteHeld", w.remoteHeld)
 }
 
-// brownOut: half of the pods are not ready. They can bear 70 %, and the rest goes to both other clusters.
+// brownOut: half of the pods are not ready. They can bear 70 %, and the rest goes to both other
+// clusters.
 func (w *world) brownOut() {
 	l, since := w.call(5*time.Millisecond), time.Now()
 	w.near.ready(pods / 2)
@@ -41,8 +42,8 @@ func (w *world) brownOut() {
 	l.mustBeWhole(since)
 }
 
-// rollout: weights move the Service to another cluster little by little, and away from all tiers and back.
-// What is asked for is so at once, and no call fails.
+// rollout: weights move the Service to another cluster little by little, and away from all tiers
+// and back. What is asked for is so at once, and no call fails.
 func (w *world) rollout() {
 	l, since := w.call(5*time.Millisecond), time.Now()
 	for _, weight := range []int{0, 10, 50, 100} {
@@ -64,8 +65,8 @@ func (w *world) rollout() {
 // atOnce is well below the ramp of ten seconds, also on a busy machine.
 const atOnce = 5 * time.Second
 
-// zoneFlaps: all pods of the callers' cluster come and go, and are never ready for a second. So traffic
-// leaves once and stays away, and the map is not written again.
+// zoneFlaps: all pods of the callers' cluster come and go, and are never ready for a second. So
+// traffic leaves once and stays away, and the map is not written again.
 func (w *world) zoneFlaps() {
 	l, since := w.call(5*time.Millisecond), time.Now()
 	w.near.ready(0)
@@ -94,7 +95,8 @@ func (w *world) zoneFlaps() {
 	l.mustBeWhole(since)
 }
 
-// podFlaps: one pod of thirty comes and goes. The others bear its part, so nothing leaves the cluster.
+// podFlaps: one pod of thirty comes and goes. The others bear its part, so nothing leaves the
+// cluster.
 func (w *world) podFlaps() {
 	l, since := w.call(5*time.Millisecond), time.Now()
 	writes := w.watchWrites()
@@ -161,9 +163,9 @@ func (w *world) drainCluster() {
 	l.mustBeWhole(since)
 }
 
-// isolated: the callers' cluster hears no other. Its own pods serve, and nothing is withdrawn. If it has
-// none, the pods of clusters that are not heard stay in use, and explain says so: they answer again as
-// soon as the cable does.
+// isolated: the callers' cluster hears no other. Its own pods serve, and nothing is withdrawn. If
+// it has none, the pods of clusters that are not heard stay in use, and explain says so: they
+// answer again as soon as the cable does.
 func (w *world) isolated() {
 	l, since := w.call(5*time.Millisecond), time.Now()
 	w.near.cut()
@@ -188,8 +190,9 @@ func (w *world) isolated() {
 	l.mustBeWhole(since)
 }
 
-// remoteHeld: all other daemons are dead, and the callers' own has restarted: all that it knows of the
-// others is from before. If its cluster has no pods, theirs still answer, and explain says what they are.
+// remoteHeld: all other daemons are dead, and the callers' own has restarted: all that it knows of
+// the others is from before. If its cluster has no pods, theirs still answer, and explain says what
+// they are.
 func (w *world) remoteHeld() {
 	w.near.ready(0)
 	away := shares{"us-west": 0.5, "eu-central": 0.5}
@@ -212,8 +215,8 @@ func (w *world) remoteHeld() {
 	w.near.joined()
 }
 
-// answering waits until the plan knows that the nodes of clusters answer again. The plan is behind the
-// states of the clusters, and while only one of them answers, it gets all connections.
+// answering waits until the plan knows that the nodes of clusters answer again. The plan is behind
+// the states of the clusters, and while only one of them answers, it gets all connections.
 func (w *world) answering(clusters ...string) {
 	w.Helper()
 	testutil.Eventually(w, patience, func() error {

@@ -33,8 +33,8 @@ type attacker struct {
 	end func()
 }
 
-// attack starts an attacker that has the gossip key, and the keys of sign if that is not nil. It holds
-// the forged entries as if it had received them, so it offers them to every peer.
+// attack starts an attacker that has the gossip key, and the keys of sign if that is not nil. It
+// holds the forged entries as if it had received them, so it offers them to every peer.
 func (w *world) attack(self clustermesh.Origin, sign *gossip.Authority, forged ...replica.Entry) *attacker {
 	w.Helper()
 	dir := w.TempDir()

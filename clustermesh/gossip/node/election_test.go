@@ -23,8 +23,9 @@ func TestLeaderEpochGrows(t *testing.T) {
 	}
 }
 
-// TestElect: the lowest live name leads, after a grace if others are known, and gives way to a lower one. A node
-// that others cannot believe, or whose record is missing where that matters, is not waited for.
+// TestElect: the lowest live name leads, after a grace if others are known, and gives way to a
+// lower one. A node that others cannot believe, or whose record is missing where that matters, is
+// not waited for.
 func TestElect(t *testing.T) {
 	lower := origin("west", "n1")
 	for name, c := range map[string]struct {
@@ -67,8 +68,8 @@ func TestElect(t *testing.T) {
 	}
 }
 
-// TestClusterRecordWaits: after a large record took long to write, the next change of it waits, but not
-// longer than clusterWait.
+// TestClusterRecordWaits: after a large record took long to write, the next change of it waits, but
+// not longer than clusterWait.
 func TestClusterRecordWaits(t *testing.T) {
 	cfg := config(origin("west", "n1"), at)
 	cfg.Measure = func(work func()) time.Duration { work(); return time.Hour }

@@ -40,11 +40,10 @@ func (n *Node) publish() (changed bool) {
 	return n.carryOut(n.replica.Publish(c))
 }
 
-// PublishCluster sets the content of the cluster's record: Exports, Allocations, and Endpoints that name
-// no node.
-// It does nothing unless this node is the leader; a new leader must publish again. Like Publish, it
-// reports whether State changed. If the write is delayed because the record is large, Changed
-// reports it later. The content must not be changed afterwards.
+// PublishCluster sets the content of the cluster's record: Exports, Allocations, and Endpoints that
+// name no node. It does nothing unless this node is the leader; a new leader must publish again.
+// Like Publish, it reports whether State changed. If the write is delayed because the record is
+// large, Changed reports it later. The content must not be changed afterwards.
 func (n *Node) PublishCluster(c clustermesh.Content, now time.Time) (changed bool) {
 	n.now = now
 	if n.cfg.Lead != nil {
@@ -60,8 +59,8 @@ func (n *Node) PublishCluster(c clustermesh.Content, now time.Time) (changed boo
 // A leader spends at most a thirtieth (1/clusterShare) of its time on writing its cluster's record,
 // if that has more than clusterSmall bytes. The record of a large cluster takes megabytes. Every
 // node reads it, plans with it and saves it, which takes each of them several times as long as
-// writing it. So frequent changes are batched; a single change is not delayed. A write also takes long
-// because the machine is busy or was suspended, so no change waits longer than clusterWait.
+// writing it. So frequent changes are batched; a single change is not delayed. A write also takes
+// long because the machine is busy or was suspended, so no change waits longer than clusterWait.
 const (
 	clusterShare = 30
 	clusterSmall = 128 << 10

@@ -23,8 +23,8 @@ func (b *Bundle) Names() (out []string) {
 	return out
 }
 
-// Of returns a client that answers from the bundle, as the daemons of a cluster did, which is named by itself or by its
-// context.
+// Of returns a client that answers from the bundle, as the daemons of a cluster did, which is named
+// by itself or by its context.
 func (b *Bundle) Of(name string) (*client.Client, error) {
 	i := slices.IndexFunc(b.Clusters, func(c Cluster) bool { return c.Name == name || c.Context != "" && c.Context == name })
 	if i < 0 {

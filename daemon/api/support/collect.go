@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/daemon/api/client"
 )
 
-// Collect asks the daemons of one cluster, by a context if that has a name, and adds their answers. What is not answered
-// is noted in the manifest. The error is why nothing of the cluster is there.
+// Collect asks the daemons of one cluster, by a context if that has a name, and adds their answers.
+// What is not answered is noted in the manifest. The error is why nothing of the cluster is there.
 func (b *Bundle) Collect(ctx context.Context, c *client.Client, name string) error {
 	status, err := c.Status(ctx)
 	if err != nil {
@@ -32,7 +32,8 @@ func (b *Bundle) Collect(ctx context.Context, c *client.Client, name string) err
 	return nil
 }
 
-// collect adds the answers of all nodes to one query or, where only one daemon can be asked, that of this one.
+// collect adds the answers of all nodes to one query or, where only one daemon can be asked, that
+// of this one.
 func (b *Bundle) collect(ctx context.Context, c *client.Client, cluster *Cluster, path string) {
 	var all api.NodeAnswerList
 	body, err := get(ctx, c, "/v1/"+path+"?node=%2A")

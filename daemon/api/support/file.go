@@ -17,7 +17,8 @@ import (
 // manifestFile is the name of the manifest in the file.
 const manifestFile = "bundle.json"
 
-// Write writes the bundle as a compressed tar file: the manifest, and CLUSTER/NODE/PATH.json for each answer.
+// Write writes the bundle as a compressed tar file: the manifest, and CLUSTER/NODE/PATH.json for
+// each answer.
 func (b *Bundle) Write(w io.Writer) error {
 	z := gzip.NewWriter(w)
 	t := tar.NewWriter(z)

@@ -1,9 +1,9 @@
-// Package support keeps what the daemons of clusters answered at one time in a file, for people who look later or
-// elsewhere: a support bundle.
+// Package support keeps what the daemons of clusters answered at one time in a file, for people who
+// look later or elsewhere: a support bundle.
 //
-// Inputs are clients of daemons (package client), or such a file; outputs are the file, or a client.Transport that answers
-// from it. It has only what daemons answer, so no secrets: those have none in their answers. It must not know how
-// answers are shown, nor Kubernetes.
+// Inputs are clients of daemons (package client), or such a file; outputs are the file, or a
+// client.Transport that answers from it. It has only what daemons answer, so no secrets: those have
+// none in their answers. It must not know how answers are shown, nor Kubernetes.
 package support
 
 import (
@@ -15,13 +15,15 @@ import (
 // Kind is the kind of the manifest.
 const Kind = "SupportBundle"
 
-// Paths are the queries whose answers are kept of each node, below /v1/. The others follow from these.
+// Paths are the queries whose answers are kept of each node, below /v1/. The others follow from
+// these.
 var Paths = []string{"status", "services", "nodes", "members", "policies", "peers"}
 
 // tunnels is the query that one node answers for all, and that is refused in large clustersets.
 const tunnels = "tunnels"
 
-// Bounds on a bundle that is written, and on one that is read, whose sizes are those after decompression, in bytes.
+// Bounds on a bundle that is written, and on one that is read, whose sizes are those after
+// decompression, in bytes.
 const (
 	maxBytes = 256 << 20
 	maxFiles = 20_000

@@ -18,8 +18,8 @@ import (
 
 var at = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// daemons are the daemons of a cluster of two nodes, of which one does not answer. alone means that only one daemon
-// can be asked.
+// daemons are the daemons of a cluster of two nodes, of which one does not answer. alone means that
+// only one daemon can be asked.
 type daemons struct{ alone bool }
 
 func (d daemons) Get(_ context.Context, path string) (io.ReadCloser, error) {

@@ -6,9 +6,9 @@ type Merged[T any] struct {
 	Lists []int
 }
 
-// Merge merges lists of what several daemons see. What looks the same in some of them, but for columns that move, is one
-// item, and what differs is one for each way in which it does. Items of one name follow each other, in the order in which
-// their names come first.
+// Merge merges lists of what several daemons see. What looks the same in some of them, but for
+// columns that move, is one item, and what differs is one for each way in which it does. Items of
+// one name follow each other, in the order in which their names come first.
 func (t Table[T]) Merge(lists [][]T, f Form) (out []Merged[T]) {
 	type key struct{ name, still string }
 	of := map[string][]*Merged[T]{}
