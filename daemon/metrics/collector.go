@@ -48,8 +48,13 @@ var (
 		"Writes to the API server that this node tried as its cluster's leader, by verb, kind of object, and result: ok or failed.",
 		"verb", "kind", "result")
 	problems = desc("problems", "Problems that strait status shows.", "severity")
-	pinned   = desc("authority_pinned", "1 if only the clusters that are pinned are believed; 0 means everybody who has the gossip key.")
-	attached = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
+	coded    = desc("problems_by_code", "Problems that strait status shows, by their code, which strait help explains; absent for a code that none has.",
+		"code", "severity")
+	leader        = desc("leader", "1 if this node leads its cluster: it writes the cluster's objects and its record.")
+	drained       = desc("drained_ratio", "Which part of its share a drain has taken from this node's own cluster, 0 to 1.")
+	remoteDrained = desc("remote_cluster_drained_ratio", "Which part of its share a drain has taken from a cluster, 0 to 1.", "remote_cluster")
+	pinned        = desc("authority_pinned", "1 if only the clusters that are pinned are believed; 0 means everybody who has the gossip key.")
+	attached      = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
 
 // gauges computes gauges, and totals of the kernel's counters, when it is scraped.
@@ -58,7 +63,7 @@ type gauges struct{ m *Metrics }
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
-		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, dropped, configObjects, unwritten, written, problems, attached, pinned}) {
+		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, dropped, configObjects, unwritten, written, problems, coded, attached, pinned, leader, drained, remoteDrained}) {
 		ch <- d
 	}
 }
@@ -108,13 +113,20 @@ func collect(ch chan<- prometheus.Metric, s *api.Status, nodes map[string]int, t
 	ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Datapath.Dropped.Refused), "refused")
 	ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Datapath.Dropped.Untracked), "untracked")
 	gauge(unwritten, float64(s.Unwritten))
-	for severity, n := range severities(s.WithDatapath().Problems) {
+	all := s.WithDatapath().Problems
+	for severity, n := range severities(all) {
 		gauge(problems, n, severity)
 	}
+	for of, n := range codes(all) {
+		gauge(coded, n, string(of.code), of.severity)
+	}
+	gauge(leader, oneIf(s.Leader))
 	for _, remote := range s.Clusters {
 		if remote.State == api.Here {
+			gauge(drained, remote.Drained)
 			continue
 		}
+		gauge(remoteDrained, remote.Drained, remote.Name)
 		for _, state := range []api.ClusterState{api.Joined, api.Quiet, api.Held} {
 			gauge(remoteState, oneIf(remote.State == state), remote.Name, string(state))
 		}
@@ -144,6 +156,20 @@ func severities(ps []problem.Problem) map[string]float64 {
 	count := map[string]float64{"error": 0, "warning": 0}
 	for _, p := range ps {
 		count[p.Severity()]++
+	}
+	return count
+}
+
+// codeOf is a kind of problem, and whether it is an error or a warning.
+type codeOf struct {
+	code     problem.Code
+	severity string
+}
+
+func codes(ps []problem.Problem) map[codeOf]float64 {
+	count := map[codeOf]float64{}
+	for _, p := range ps {
+		count[codeOf{p.Code, p.Severity()}]++
 	}
 	return count
 }

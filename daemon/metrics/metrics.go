@@ -117,9 +117,9 @@ func (m *Metrics) writes() []api.Written {
 	return nil
 }
 
-// look calls each with the present values of the sources and with the totals, or with nil before the first
-// plan. Scrapes take turns: counts that arrived out of order would look like counters that
-// restarted.
+// look calls each with the present values of the sources and with the totals, or with nil before
+// the first plan. Scrapes take turns: counts that arrived out of order would look like counters
+// that restarted.
 func (m *Metrics) look(each func(s *api.Status, members map[string]int, totals *tally)) {
 	src := m.sources.Load()
 	if src == nil {

@@ -40,8 +40,8 @@ func TestMetricsLint(t *testing.T) {
 			}
 		}
 	}
-	if own != 30 {
-		t.Errorf("%d metrics of strait, want 30", own)
+	if own != 34 {
+		t.Errorf("%d metrics of strait, want 34", own)
 	}
 }
 
@@ -121,13 +121,40 @@ strait_hooks_attached 1
 `, "strait_gossip_members", "strait_remote_cluster_state", "strait_remote_cluster_last_heard_timestamp_seconds",
 		"strait_problems", "strait_origins", "strait_frontends", "strait_backends", "strait_hooks_attached")
 
+	check(`# HELP strait_problems_by_code Problems that strait status shows, by their code, which strait help explains; absent for a code that none has.
+# TYPE strait_problems_by_code gauge
+strait_problems_by_code{code="STR3101",severity="error"} 1
+strait_problems_by_code{code="STR3102",severity="warning"} 1
+# HELP strait_leader 1 if this node leads its cluster: it writes the cluster's objects and its record.
+# TYPE strait_leader gauge
+strait_leader 0
+# HELP strait_drained_ratio Which part of its share a drain has taken from this node's own cluster, 0 to 1.
+# TYPE strait_drained_ratio gauge
+strait_drained_ratio 0
+# HELP strait_remote_cluster_drained_ratio Which part of its share a drain has taken from a cluster, 0 to 1.
+# TYPE strait_remote_cluster_drained_ratio gauge
+strait_remote_cluster_drained_ratio{remote_cluster="b"} 0
+strait_remote_cluster_drained_ratio{remote_cluster="c"} 0
+`, "strait_problems_by_code", "strait_leader", "strait_drained_ratio", "strait_remote_cluster_drained_ratio")
+
 	detached := fake.Sample()
-	detached.Status.Datapath.Attached = false
+	detached.Status.Datapath.Attached, detached.Status.Leader = false, true
+	detached.Status.Clusters[0].Drained, detached.Status.Clusters[1].Drained = 0.5, 1
 	src.Store(detached)
 	check(`# HELP strait_hooks_attached 1 if the socket hooks are attached; 0 means that connections bypass strait.
 # TYPE strait_hooks_attached gauge
 strait_hooks_attached 0
-`, "strait_hooks_attached")
+# HELP strait_leader 1 if this node leads its cluster: it writes the cluster's objects and its record.
+# TYPE strait_leader gauge
+strait_leader 1
+# HELP strait_drained_ratio Which part of its share a drain has taken from this node's own cluster, 0 to 1.
+# TYPE strait_drained_ratio gauge
+strait_drained_ratio 0.5
+# HELP strait_remote_cluster_drained_ratio Which part of its share a drain has taken from a cluster, 0 to 1.
+# TYPE strait_remote_cluster_drained_ratio gauge
+strait_remote_cluster_drained_ratio{remote_cluster="b"} 1
+strait_remote_cluster_drained_ratio{remote_cluster="c"} 0
+`, "strait_hooks_attached", "strait_leader", "strait_drained_ratio", "strait_remote_cluster_drained_ratio")
 
 	src.Store(nil)
 	check("", "strait_hooks_attached", "strait_problems", "strait_gossip_members")

@@ -11,7 +11,8 @@ import (
 	"strait.io/strait/daemon/api/fake"
 )
 
-// TestMetricsPage: docs/metrics.md has a row for each metric with its type and its labels, and mentions no other.
+// TestMetricsPage: docs/metrics.md has a row for each metric with its type and its labels, and
+// mentions no other.
 func TestMetricsPage(t *testing.T) {
 	b, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
