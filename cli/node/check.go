@@ -68,7 +68,7 @@ func askForCheck(ctx context.Context, a *cli.App) (out []check.Node, err error) 
 		return []check.Node{{Name: s.Cluster + "/" + s.Node, Cluster: s.Cluster, Status: s}}, nil
 	}
 	for _, s := range askEvery(ctx, a) {
-		out = append(out, check.Node{Name: s.name(), Cluster: s.Cluster, Status: s.Status, Error: strings.TrimPrefix(s.Error, "node "+s.Node+": "), Try: s.Try})
+		out = append(out, check.Node{Name: s.name(), Cluster: s.Cluster, Status: s.Status, Error: s.why(), Try: s.Try})
 	}
 	return out, nil
 }

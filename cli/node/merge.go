@@ -24,7 +24,7 @@ func printEvery(p cli.Printer, all []seen) {
 	p.Table([]string{"NODE", "STATE", "DATA PATH", "MESH", "LEADER", "VERSION"}, nodeRows(all))
 	for _, s := range all {
 		if s.Status == nil {
-			p.Line("%s %s: %s", api.Bad, s.name(), strings.TrimPrefix(s.Error, "node "+s.Node+": "))
+			p.Line("%s %s: %s", api.Bad, s.name(), s.why())
 			if s.Try != "" {
 				p.Line("  try  %s", s.Try)
 			}
@@ -109,13 +109,10 @@ const mostNamed = 3
 
 // nodesText names some nodes of all.
 func nodesText(nodes []string, all int) string {
-	switch {
-	case len(nodes) == all:
+	if len(nodes) == all {
 		return "all nodes"
-	case len(nodes) > mostNamed:
-		return fmt.Sprintf("%s and %d more", strings.Join(nodes[:mostNamed], ", "), len(nodes)-mostNamed)
 	}
-	return strings.Join(nodes, ", ")
+	return cli.Some(nodes, mostNamed)
 }
 
 // nodeRows are the nodes. Those of a cluster that are in the same state share a row.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
@@ -36,6 +37,9 @@ func (s seen) name() string {
 	}
 	return s.Cluster + "/" + s.Node
 }
+
+// why is why there is no answer, without the name of the node.
+func (s seen) why() string { return strings.TrimPrefix(s.Error, "node "+s.Node+": ") }
 
 // statusList is the data of a status of several nodes.
 type statusList struct {

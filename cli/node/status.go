@@ -8,8 +8,6 @@ package node
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,9 +22,6 @@ import (
 	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
-
-// pollInterval is how often --wait asks again.
-const pollInterval = 250 * time.Millisecond
 
 const statusLong = `Show on one screen whether all is well on this node: the clusters it hears, what the kernel holds,
 and every problem, with what to do about it.
@@ -68,11 +63,11 @@ func StatusCommand(a *cli.App) *cobra.Command {
 			case err != nil:
 				return err
 			case every && wait > 0:
-				return cli.UsageError("--wait waits for one node: name it with --node")
+				return waitUntilWell(cmd.Context(), a, wait, everyLook)
 			case every:
 				return showEvery(a, askEvery(cmd.Context(), a))
 			case wait > 0:
-				return waitStatus(cmd.Context(), a, wait)
+				return waitUntilWell(cmd.Context(), a, wait, oneLook)
 			}
 			status, err := cli.Ask(cmd.Context(), a, (*client.Client).Status)
 			if err != nil {
@@ -120,56 +115,6 @@ func waitingFor(s api.Status) string {
 		return "the first plan to be applied"
 	}
 	return strings.Join(s.Waiting, ", ")
-}
-
-// waitStatus polls until all is well and prints the last status. On stderr it prints what it is
-// waiting for, whenever that changes. A failure that waiting cannot fix ends it at once.
-func waitStatus(ctx context.Context, a *cli.App, limit time.Duration) error {
-	started := a.Now()
-	timeUp := time.NewTimer(limit)
-	defer timeUp.Stop()
-	shown := ""
-	for {
-		status, err := cli.Ask(ctx, a, (*client.Client).Status)
-		waiting := ""
-		var failure *api.Failure
-		switch {
-		case err == nil:
-			waiting = strings.Join(obstacles(*status), "; ")
-		case !errors.As(err, &failure) || failure.Reason == api.Denied || failure.Reason == api.NotStrait:
-			return err
-		default:
-			waiting = failure.Message
-		}
-		if waiting == "" {
-			return showStatus(a, status)
-		}
-		if waiting != shown {
-			a.Hint("waiting (%s): %s", api.Age(a.Now().Sub(started)), cli.Clean(waiting))
-			shown = waiting
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for straitd: %w", ctx.Err())
-		case <-timeUp.C:
-			return waitOver(a, limit, status, err)
-		case <-time.After(min(pollInterval, limit)):
-		}
-	}
-}
-
-// waitOver ends a wait that ran out: it prints the last status, if there is one, and returns
-// exitWaitOver in place of the status's exit code.
-func waitOver(a *cli.App, limit time.Duration, status *api.Status, err error) error {
-	if err != nil {
-		return cli.Exit(cli.ExitWaitOver, err)
-	}
-	var exit *cli.ExitError
-	if err := showStatus(a, status); !errors.As(err, &exit) {
-		return err
-	}
-	a.Hint("--wait=%s ran out", limit)
-	return cli.Exit(cli.ExitWaitOver, nil)
 }
 
 func printStatus(a *cli.App, s api.Status) {

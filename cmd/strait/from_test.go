@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"strait.io/strait/cli"
@@ -24,6 +26,9 @@ type farCluster struct {
 	asked *[]string
 }
 
+// asking guards what clusters note of being asked, which is at the same time.
+var asking sync.Mutex
+
 type farMachine struct {
 	name   string
 	status *api.Status
@@ -31,7 +36,9 @@ type farMachine struct {
 
 // Get implements client.Transport.
 func (f farCluster) Get(_ context.Context, path string) (io.ReadCloser, error) {
+	asking.Lock()
 	*f.asked = append(*f.asked, f.name+" "+path)
+	asking.Unlock()
 	u, err := url.Parse(path)
 	if err != nil {
 		return nil, err
@@ -309,5 +316,28 @@ func TestCheck(t *testing.T) {
 	}
 	if r := world("check", "-o", "wide").on(socket).run(t); r.code != cli.ExitUsage {
 		t.Errorf("an unknown format: exit code %d", r.code)
+	}
+}
+
+// TestWaitForClusters: --wait ends once all nodes are well, and says meanwhile which are not.
+func TestWaitForClusters(t *testing.T) {
+	clusters := clusterset(nil, true)
+	var looks atomic.Int32
+	e, _ := reaching(clusters, "status", "--wait", "--context", "c1", "--context", "c2")
+	reach := e.Reach
+	e.Reach = func(ctx context.Context, p cli.Place) (*client.Client, error) {
+		if p.Context == "c2" && looks.Add(1) > 2 {
+			back := clusterset(nil, false)
+			back[1].asked = &[]string{}
+			return client.Over(back[1], "context c2"), nil
+		}
+		return reach(ctx, p)
+	}
+	if r := e.run(t); r.code != 0 || !strings.Contains(r.stderr, "waiting (0.0s): c2/n2: straitd does not answer in time") || !strings.Contains(r.stdout, "4 nodes of 2 clusters") {
+		t.Errorf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	e, _ = reaching(clusters, "status", "--wait=300ms", "--context", "c1", "--context", "c2")
+	if r := e.run(t); r.code != cli.ExitWaitOver || !strings.Contains(r.stdout, "3 of 4 nodes") {
+		t.Errorf("exit code %d, want %d:\n%s%s", r.code, cli.ExitWaitOver, r.stdout, r.stderr)
 	}
 }

@@ -46,8 +46,11 @@ const (
 	groupOther      = "other"
 )
 
+// Help lists commands in the order of AddCommand. Tests run several command lines at the same time, and
+// cobra has this for all of them.
+func init() { cobra.EnableCommandSorting = false }
+
 func newRoot(e env) *cobra.Command {
-	cobra.EnableCommandSorting = false // help lists commands in the order of AddCommand
 	a := &e.App
 	root := &cobra.Command{
 		Use:           "strait",
