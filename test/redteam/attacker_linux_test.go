@@ -39,11 +39,15 @@ func (w *world) attack(self clustermesh.Origin, sign *gossip.Authority, forged .
 	w.Helper()
 	dir := w.TempDir()
 	w.must(hold(filepath.Join(dir, "replica.cbor"), forged))
-	return w.speaks(mallory, gossip.Config{Self: self, StateDir: dir, Authority: sign, Lead: leads})
+	return w.speaks(mallory, gossip.Config{Self: self, StateDir: dir, Authority: sign, Lead: leads()})
 }
 
-// leads is the Lead of a daemon that leads its cluster.
-func leads() (bool, uint64) { return true, uint64(time.Now().UnixMilli()) }
+// leads returns the Lead of a daemon that leads its cluster, in a term that begins now. In another term,
+// what waits to be written would be dropped.
+func leads() func() (bool, uint64) {
+	term := uint64(time.Now().UnixMilli())
+	return func() (bool, uint64) { return true, term }
+}
 
 // speaks runs a daemon's gossip at the address of a number, as the configuration says besides.
 func (w *world) speaks(number byte, cfg gossip.Config) *attacker {

@@ -27,7 +27,7 @@ func TestClusterNameStolen(t *testing.T) {
 	serves := clustermesh.Content{Exports: []clustermesh.Export{exported("default", "serve", 0)}}
 	owner := func() (end func()) {
 		a := w.speaks(northNumber, gossip.Config{
-			Self: origin("north", "n1"), UID: "uid-north", Lead: leads,
+			Self: origin("north", "n1"), UID: "uid-north", Lead: leads(),
 			Authority: &gossip.Authority{Root: &root, Node: authority.PrivateKey{northNumber}, Pins: w.pins},
 		})
 		a.Publish(content("n1", northNumber, northsPod))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"strait.io/strait/daemon/api"
@@ -156,7 +157,7 @@ func unanswered(p Peer, err error, now time.Time) api.ErrorAnswer {
 		what, try = "neither straitd nor the machine answers", "see whether the machine runs, and whether its network reaches this node"
 	case errors.Is(err, context.DeadlineExceeded):
 		what = "straitd does not answer in time"
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		what, try = "straitd refuses the query", "ask again: it answers a few queries at a time, and only nodes that have proven to be of its cluster"
 	}
 	return api.NewError(fmt.Sprintf("node %s: %s (contact: %s, %s)", p.Name, what, p.Contact, since), try)
