@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 	"strait.io/strait/clustermesh/gossip/statelog"
 	"strait.io/strait/internal/testutil"
 )
+
+// devices counts the tunnels' devices: the names of their sockets are the whole machine's.
+var devices atomic.Int32
 
 // bridged makes machines in namespaces of their own, on one bridge, each the only node of its
 // cluster, with tunnels.
@@ -38,7 +42,7 @@ func bridged(t *testing.T, n int) (out []*machine) {
 		m.write(t, "manifests/node.yaml", node("n1", m.addr()))
 		m.config["cluster"] = fmt.Sprintf("c%d", i)
 		m.config["nodePrefixes"] = []string{fmt.Sprintf("10.9.%d.0/24", i)}
-		m.config["mesh"] = tree{"mode": "wireguard", "device": fmt.Sprintf("stf%d-%d", os.Getpid()%10_000_000, i)}
+		m.config["mesh"] = tree{"mode": "wireguard", "device": fmt.Sprintf("stf%d-%d", os.Getpid()%1_000_000, devices.Add(1))}
 		gossip := m.config["gossip"].(tree)
 		gossip["bind"] = m.addr() + ":7946"
 		if i > 1 {

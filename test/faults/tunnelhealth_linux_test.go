@@ -49,6 +49,7 @@ type failing struct {
 // The tunnels of one machine fail in all ways at once while others are well. Each fault is reported
 // with its code and solved after its end, and no other machine is accused.
 func TestTunnelFaults(t *testing.T) {
+	t.Parallel()
 	f := newFailing(t)
 	f.start()
 	began := time.Now()

@@ -15,6 +15,7 @@ import (
 // Where another program turns connection tracking off for pods' addresses, as Cilium can, calls of
 // the node get no answer, and the status says why until that is over.
 func TestUntracked(t *testing.T) {
+	t.Parallel() // like the others that wait for minutes, in namespaces of its own
 	w := newTunneled(t)
 	rules := filepath.Join(t.TempDir(), "notrack.nft")
 	must(t, os.WriteFile(rules, []byte(`table ip raw {
@@ -42,6 +43,7 @@ func TestUntracked(t *testing.T) {
 // A node that another cluster calls at its own address, and not at a pod's, refuses that, and reports
 // it once it goes on.
 func TestTunnelRefused(t *testing.T) {
+	t.Parallel()
 	w := newTunneled(t)
 	if w.other.reports(problem.TunnelRefused) {
 		t.Error("it is reported before")

@@ -77,7 +77,7 @@ case $set_ in
     useRace
     parallel='-p 2 -parallel 6'
     timeout=45m
-    longestFirst /test/redteam /datapath/socklb /clustermesh/gossip
+    longestFirst /test/faults /test/redteam /datapath/socklb /test/locality /clustermesh/gossip
     ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
   # package.
