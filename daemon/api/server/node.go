@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"strait.io/strait/daemon/api"
@@ -122,7 +121,11 @@ func (s *Server) askPeer(ctx context.Context, r *http.Request, p Peer) (*http.Re
 	if err != nil {
 		return nil, fmt.Errorf("make the query: %w", err)
 	}
-	return s.peers.RoundTrip(request)
+	response, err := s.peers.RoundTrip(request)
+	if err != nil && ctx.Err() == nil && !errors.As(err, new(*notReached)) {
+		err = &hungUp{err} // HTTP has several errors for that
+	}
+	return response, err
 }
 
 // newTransport makes what asks the daemons of nodes: a connection for each query, to the node that is its host.
@@ -133,11 +136,28 @@ func newTransport(p Peers) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			return p.Dial(ctx, node)
+			c, err := p.Dial(ctx, node)
+			if err != nil {
+				return nil, &notReached{err}
+			}
+			return c, nil
 		},
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 16 << 10,
 	}
 }
+
+// notReached is why there is no connection to a node's daemon, and hungUp that the daemon closed it before
+// it answered.
+type (
+	notReached struct{ error }
+	hungUp     struct{ error }
+)
+
+// Unwrap returns the cause.
+func (e *notReached) Unwrap() error { return e.error }
+
+// Unwrap returns the cause.
+func (e *hungUp) Unwrap() error { return e.error }
 
 // unanswered explains why a node's daemon did not answer: by what is known of the node, and the error.
 func unanswered(p Peer, err error, now time.Time) api.ErrorAnswer {
@@ -157,7 +177,7 @@ func unanswered(p Peer, err error, now time.Time) api.ErrorAnswer {
 		what, try = "neither straitd nor the machine answers", "see whether the machine runs, and whether its network reaches this node"
 	case errors.Is(err, context.DeadlineExceeded):
 		what = "straitd does not answer in time"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+	case errors.As(err, new(*hungUp)):
 		what, try = "straitd refuses the query", "ask again: it answers a few queries at a time, and only nodes that have proven to be of its cluster"
 	}
 	return api.NewError(fmt.Sprintf("node %s: %s (contact: %s, %s)", p.Name, what, p.Contact, since), try)
