@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -110,7 +109,7 @@ func TestGroups(t *testing.T) {
 	}
 	for _, code := range []problem.Code{"STR1001", "STR2308", "STR3103", "STR4001", "STR8105", "STR5102", "STR6001", "STR7001"} {
 		if !slices.Contains(digits, string(code[3])) {
-			t.Error(fmt.Sprintf("no check has problems such as %s", code))
+			t.Errorf("no check has problems such as %s", code)
 		}
 	}
 }

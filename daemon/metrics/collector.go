@@ -113,13 +113,7 @@ func collect(ch chan<- prometheus.Metric, s *api.Status, nodes map[string]int, t
 	ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Datapath.Dropped.Refused), "refused")
 	ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Datapath.Dropped.Untracked), "untracked")
 	gauge(unwritten, float64(s.Unwritten))
-	all := s.WithDatapath().Problems
-	for severity, n := range severities(all) {
-		gauge(problems, n, severity)
-	}
-	for of, n := range codes(all) {
-		gauge(coded, n, string(of.code), of.severity)
-	}
+	collectProblems(gauge, s.WithDatapath().Problems)
 	gauge(leader, oneIf(s.Leader))
 	for _, remote := range s.Clusters {
 		if remote.State == api.Here {
@@ -142,6 +136,15 @@ func collect(ch chan<- prometheus.Metric, s *api.Status, nodes map[string]int, t
 		if !remote.Heard.IsZero() {
 			gauge(lastHeard, float64(remote.Heard.UnixMilli())/1000, remote.Name)
 		}
+	}
+}
+
+func collectProblems(gauge func(*prometheus.Desc, float64, ...string), all []problem.Problem) {
+	for severity, n := range severities(all) {
+		gauge(problems, n, severity)
+	}
+	for of, n := range codes(all) {
+		gauge(coded, n, string(of.code), of.severity)
 	}
 }
 
