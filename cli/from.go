@@ -102,25 +102,30 @@ func (a *App) CompleteNode(cmd *cobra.Command, _ []string, prefix string) ([]str
 	}
 	var names []string
 	for _, n := range list.Items {
-		if n.Cluster == list.SeenFrom.Cluster && strings.HasPrefix(n.Name, prefix) && Clean(n.Name) == n.Name {
+		if n.Cluster == list.SeenFrom.Cluster {
 			names = append(names, n.Name)
 		}
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return offer(names, prefix)
+}
+
+// offer completes a prefix to names, without those that could control the terminal.
+func offer(names []string, prefix string) (out []string, _ cobra.ShellCompDirective) {
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) && Clean(name) == name {
+			out = append(out, name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 // CompleteContext offers the contexts of the kubeconfig.
 func (a *App) CompleteContext(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	if a.ContextNames != nil {
-		file, _ := cmd.Flags().GetString("kubeconfig") // a command without the flag uses the default
-		for _, name := range a.ContextNames(file) {
-			if strings.HasPrefix(name, prefix) {
-				names = append(names, name)
-			}
-		}
+	if a.ContextNames == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	file, _ := cmd.Flags().GetString("kubeconfig") // a command without the flag uses the default
+	return offer(a.ContextNames(file), prefix)
 }
 
 // AsksCluster reports whether the flags choose all nodes of one or more clusters, and not one
@@ -148,6 +153,9 @@ func (a *App) Way(ctx context.Context) (c *client.Client, err error) {
 
 // Ask sends one query, with a deadline, to the daemon that the flags choose.
 func Ask[T any](ctx context.Context, a *App, question func(*client.Client, context.Context) (T, error)) (none T, err error) {
+	if a.From.Node == api.EveryNode {
+		return none, UsageError("this command asks one node: name it with --node; strait status, check and version take '*'")
+	}
 	way, err := a.Way(ctx)
 	if err != nil {
 		return none, err
@@ -177,7 +185,7 @@ func (a *App) open(ctx context.Context) (*client.Client, error) {
 		if a.From.bundle != nil {
 			return nil, &api.Failure{Reason: api.NotFound, Message: a.From.File + " has no answers of any cluster", Try: "make another bundle"}
 		}
-		if a.Reach == nil || a.Socket != api.DefaultSocket || exists(a.Socket) {
+		if a.Reach == nil || a.From.Kubeconfig == "" && (a.Socket != api.DefaultSocket || exists(a.Socket)) {
 			return here, nil
 		}
 	case 1:

@@ -90,9 +90,7 @@ func (a *App) CompleteService(cmd *cobra.Command, args []string, prefix string) 
 	}
 	var names []string
 	for _, s := range list.Items {
-		if strings.HasPrefix(s.Name, prefix) && Clean(s.Name) == s.Name {
-			names = append(names, s.Name)
-		}
+		names = append(names, s.Name)
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return offer(names, prefix)
 }

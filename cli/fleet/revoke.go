@@ -111,7 +111,7 @@ func (r revocation) write(ctx context.Context, a *cli.App, v vault.Vault) (revoc
 		return r, keys, asUsage(err)
 	}
 	a.Printer().Line("node %s of cluster %s signs with %s", r.node, keys.Own, r.key)
-	if err := a.Confirm("Revoke this key for ever?", r.yes); err != nil {
+	if err := a.Confirm("Revoke this key permanently?", r.yes); err != nil {
 		return r, keys, err
 	}
 	return r, after, v.WriteKeys(ctx, after)

@@ -119,7 +119,7 @@ func printChecks(p cli.Printer, checks []check.Check, short bool) {
 		for _, f := range c.Findings {
 			p.Line("    %s%s", strings.TrimPrefix(string(f.Code)+" ", " "), f.Message)
 			if len(f.Nodes) > 0 {
-				p.Line("      on   %s", nodesText(f.Nodes, 0))
+				p.Line("      on   %s", cli.Some(f.Nodes, mostNamed))
 			}
 			if f.Try != "" {
 				p.Line("      try  %s", f.Try)

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/internal/problem"
 )
 
-func printEvery(p cli.Printer, all []seen) {
+func printEvery(a *cli.App, all []seen) {
+	p := a.Printer()
 	var answered []seen
 	for _, s := range all {
 		if s.Status != nil {
@@ -19,7 +22,7 @@ func printEvery(p cli.Printer, all []seen) {
 		}
 	}
 	p.Line("seen from  %s", seenFrom(answered, len(all)))
-	p.Table([]string{"CLUSTER", "STATE", "NODES", "DEAD", "EXPORTS", "ENDPOINTS", "SEEN FROM"}, clusterRows(answered))
+	p.Table(clusterRows(a, answered))
 	p.Line("")
 	p.Table([]string{"NODE", "STATE", "DATA PATH", "MESH", "LEADER", "VERSION"}, nodeRows(all))
 	for _, s := range all {
@@ -52,56 +55,34 @@ func seenFrom(answered []seen, asked int) string {
 	return text
 }
 
-// clusterRows are the clusters as the nodes see them: a row where all nodes see the same, and
-// otherwise a row for each way in which they differ, with the nodes.
-func clusterRows(answered []seen) (rows [][]string) {
-	return merged(answered, func(s seen) (rows [][]string) {
+// clusterRows are the clusters as the nodes see them, in the columns of a node's own status: a row
+// where all nodes see the same, and otherwise a row for each way in which they differ, with the nodes.
+func clusterRows(a *cli.App, answered []seen) (header []string, rows [][]string) {
+	lists := make([][]api.Cluster, len(answered))
+	for i, s := range answered {
 		for _, c := range s.Status.Clusters {
-			state := api.Warn + " " + string(c.State)
-			if c.State == api.Here || c.State == api.Joined {
-				state = api.OK + " joined"
+			if c.State == api.Here {
+				c.State = api.Joined // each node is at home in its own cluster
 			}
-			if c.Drained > 0 {
-				state += ", drained " + api.Percent(c.Drained)
-			}
-			dead := ""
-			if c.Dead > 0 {
-				dead = fmt.Sprintf("%s %d", api.Bad, c.Dead)
-			}
-			rows = append(rows, []string{c.Name, state, fmt.Sprintf("%d/%d", c.Alive, c.Nodes), dead, fmt.Sprint(c.Exports), fmt.Sprint(c.Endpoints)})
-		}
-		return rows
-	})
-}
-
-// merged returns the rows of all nodes, each once, and adds which nodes have it. Rows are sorted by
-// their first cell, and of one first cell the row of most nodes comes first.
-func merged(answered []seen, of func(seen) [][]string) (rows [][]string) {
-	type row struct {
-		cells []string
-		nodes []string
-	}
-	found := map[string]*row{}
-	for _, s := range answered {
-		for _, cells := range of(s) {
-			key := strings.Join(cells, "\x00")
-			if found[key] == nil {
-				found[key] = &row{cells: cells}
-			}
-			found[key].nodes = append(found[key].nodes, s.name())
+			c.Heard, c.Tunnels = time.Time{}, nil // each node has its own
+			lists[i] = append(lists[i], c)
 		}
 	}
-	var all []*row
-	for _, r := range found {
-		all = append(all, r)
+	merged := table.Clusters.Merge(lists, table.Form{})
+	slices.SortStableFunc(merged, func(a, b table.Merged[api.Cluster]) int { return cmp.Compare(a.Item.Name, b.Item.Name) })
+	items := make([]api.Cluster, len(merged))
+	for i, m := range merged {
+		items[i] = m.Item
 	}
-	slices.SortFunc(all, func(a, b *row) int {
-		return cmp.Or(cmp.Compare(a.cells[0], b.cells[0]), cmp.Compare(len(b.nodes), len(a.nodes)), slices.Compare(a.cells, b.cells))
-	})
-	for _, r := range all {
-		rows = append(rows, append(r.cells, nodesText(r.nodes, len(answered))))
+	header, rows = cli.WithoutEmpty(table.Clusters.Header(table.Form{}), table.Clusters.Rows(items, a.Now(), table.Form{}))
+	for i, m := range merged {
+		var nodes []string
+		for _, n := range m.Lists {
+			nodes = append(nodes, answered[n].name())
+		}
+		rows[i] = append(rows[i], nodesText(nodes, len(answered)))
 	}
-	return rows
+	return append(header, "SEEN FROM"), rows
 }
 
 // mostNamed is how many nodes a row names.
@@ -115,34 +96,29 @@ func nodesText(nodes []string, all int) string {
 	return cli.Some(nodes, mostNamed)
 }
 
-// nodeRows are the nodes. Those of a cluster that are in the same state share a row.
+// nodeRows are the nodes. Those of a cluster that are in the same state share a row, but for leaders.
 func nodeRows(all []seen) (rows [][]string) {
-	count, at := map[string]int{}, map[string]int{}
+	names, at := [][]string{}, map[string]int{}
 	for _, s := range all {
-		cells := []string{s.name(), api.Bad + " no answer", "", "", "", ""}
+		cells := []string{"", api.Bad + " no answer", "", "", "", ""}
 		if s.Status != nil {
 			cells = nodeCells(s)
 		}
-		key := s.Cluster + "\x00" + strings.Join(cells[1:], "\x00")
-		if s.Cluster == "" || cells[4] != "" {
-			key += s.name() // it has a row of its own
+		key := s.Cluster + "\x00" + strings.Join(cells, "\x00")
+		i, shared := at[key]
+		if !shared || s.Cluster == "" || cells[4] != "" {
+			i, at[key] = len(rows), len(rows)
+			rows, names = append(rows, cells), append(names, nil)
 		}
-		count[key]++
-		if i, shared := at[key]; shared {
-			rows[i][0] = fmt.Sprintf("%s and %d more", firstName(rows[i][0]), count[key]-1)
-			continue
-		}
-		at[key] = len(rows)
-		rows = append(rows, cells)
+		names[i] = append(names[i], s.name())
+	}
+	for i := range rows {
+		rows[i][0] = cli.Some(names[i], 1)
 	}
 	return rows
 }
 
-func firstName(cell string) string {
-	name, _, _ := strings.Cut(cell, " and ")
-	return name
-}
-
+// nodeCells are the cells of a node that answered, without its name.
 func nodeCells(s seen) []string {
 	state := api.OK + " ready"
 	switch {
@@ -159,7 +135,7 @@ func nodeCells(s seen) []string {
 	if s.Status.Leader {
 		leader = "leader"
 	}
-	return []string{s.name(), state, attached, s.Status.Datapath.Mesh, leader, s.Status.Version}
+	return []string{"", state, attached, s.Status.Datapath.Mesh, leader, s.Status.Version}
 }
 
 // mergedProblems returns each problem once, with the nodes that have it if not all do.

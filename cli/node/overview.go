@@ -67,6 +67,9 @@ func askEvery(ctx context.Context, a *cli.App) (out []seen) {
 // everyNode returns what the nodes of one cluster answer.
 func everyNode(ctx context.Context, a *cli.App, name string) []seen {
 	a.From.Node = ""
+	if _, err := a.Way(ctx); err != nil {
+		return []seen{unanswered(name, err)}
+	}
 	list, err := cli.Ask(ctx, a, (*client.Client).EveryStatus)
 	if err != nil {
 		// By commands in a pod, only its node answers.
@@ -107,7 +110,7 @@ func showEvery(a *cli.App, all []seen) error {
 		return err
 	}
 	if !done {
-		printEvery(a.Printer(), all)
+		printEvery(a, all)
 	}
 	for _, s := range all {
 		if s.Alone != "" {

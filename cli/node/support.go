@@ -60,6 +60,9 @@ func SupportCommand(a *cli.App) *cobra.Command {
 }
 
 func makeBundle(ctx context.Context, a *cli.App, name string) error {
+	if a.From.Node != "" {
+		return cli.UsageError("a bundle is of all nodes of a cluster: leave --node out")
+	}
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return cli.UsageError("%s exists already: name another file", name)
 	}

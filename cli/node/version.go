@@ -43,7 +43,7 @@ func VersionCommand(a *cli.App) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answer := versionAnswer{Meta: api.Meta{APIVersion: api.APIVersion, Kind: "Version"}, Client: a.ThisVersion()}
-			if len(a.From.Each()) > 0 || a.From.Node == api.EveryNode {
+			if len(a.From.Each()) > 0 || a.From.Kubeconfig != "" || a.From.Node == api.EveryNode {
 				return versions(cmd.Context(), a, answer)
 			}
 			ask := cli.AskHere[*api.Status]
@@ -86,7 +86,7 @@ func versions(ctx context.Context, a *cli.App, answer versionAnswer) error {
 	of := map[string][]string{}
 	unknown := false
 	for _, s := range askEvery(ctx, a) {
-		d := daemonVersion{Node: s.name(), Error: s.Error}
+		d := daemonVersion{Node: s.name(), Error: s.why()}
 		if s.Status != nil {
 			d.Version = s.Status.Version
 			of[d.Version] = append(of[d.Version], d.Node)
@@ -112,7 +112,7 @@ func printVersions(a *cli.App, v versionAnswer, of map[string][]string) {
 	printClient(p, v)
 	for _, version := range slices.Sorted(maps.Keys(of)) {
 		nodes := of[version]
-		p.Line("straitd  %s on %s: %s", version, api.Count(len(nodes), "node"), nodesText(nodes, 0))
+		p.Line("straitd  %s on %s: %s", version, api.Count(len(nodes), "node"), cli.Some(nodes, mostNamed))
 	}
 	for _, d := range v.Daemons {
 		if d.Error != "" {

@@ -52,7 +52,7 @@ var exitCases = []struct {
 	{"wide form of what is no list", "well", "version -o wide", 2, `unknown --output "wide"; use table, json, yaml or`},
 	{"names of what is no list", "well", "status -o name", 2, `use table, wide, json, yaml or jsonpath=TEMPLATE`},
 	{"unknown format of a list", "well", "nodes -o xml", 2, `use table, wide, name, json, yaml or jsonpath=TEMPLATE`},
-	{"template that is none", "well", "nodes -o jsonpath={.items", 2, "unclosed action"},
+	{"invalid template", "well", "nodes -o jsonpath={.items", 2, "unclosed action"},
 	{"template of what is not there", "well", "nodes -o jsonpath={.nothing}", 1, "nothing is not found"},
 	{"template that is malformed, without a daemon", "none", "nodes -o jsonpath={", 2, "unclosed"},
 	{"node that there is not", "well", "nodes us-west-n1", 1, `there is no node "us-west-n1"`},

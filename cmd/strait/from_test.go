@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -195,9 +196,36 @@ func TestContext(t *testing.T) {
 	if r := e.run(t); r.code != cli.ExitUnknown || !strings.Contains(r.stderr, "there is no socket") {
 		t.Errorf("without socket and context: exit code %d, %s", r.code, r.stderr)
 	}
+	e, asked = reaching([]farCluster{current}, "nodes", "--kubeconfig", "other")
+	socket, _ := startServer(t, wellView())
+	e.on(socket).run(t)
+	if !slices.Contains(*asked, " /v1/nodes") {
+		t.Errorf("with a kubeconfig beside a socket, strait nodes asks %q", *asked)
+	}
+	for _, args := range []string{"nodes --node *", "explain shop/cart --node *", "support bundle --node n1 " + filepath.Join(t.TempDir(), "b")} {
+		e, _ = reaching(clusters, append(strings.Fields(args), "--context", "c1")...)
+		if r := e.run(t); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "--node") {
+			t.Errorf("strait %s: exit code %d, %s", args, r.code, r.stderr)
+		}
+	}
 	e, _ = reaching(clusters, "graph", "--context", "c1", "--context", "c2")
 	if r := e.run(t); r.code != cli.ExitUsage {
 		t.Errorf("a graph of two contexts: exit code %d, %s", r.code, r.stderr)
+	}
+}
+
+// TestOneNodeOfACluster: where only a command in a daemon's pod can be run, its node is shown, and why no other.
+func TestOneNodeOfACluster(t *testing.T) {
+	socket, _ := startServer(t, wellView())
+	e := world("status", "--context", "c1")
+	e.Reach = func(context.Context, cli.Place) (*client.Client, error) {
+		return client.OnCommands(func(ctx context.Context, args ...string) (client.Output, error) {
+			r := world(args...).on(socket).run(t)
+			return client.Output{Stdout: []byte(r.stdout), Stderr: []byte(r.stderr), Code: r.code}, nil
+		}, "node n1"), nil
+	}
+	if r := e.run(t); r.code != 0 || !strings.Contains(r.stdout, "seen from  1 node of 1 cluster") || !strings.Contains(r.stderr, "only node us-east-n1 was asked: ") {
+		t.Errorf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 

@@ -77,7 +77,7 @@ func (h hearing) Receive(message []byte) error {
 	return nil
 }
 
-// Trusted implements stream.Session: a keyholder refuses nobody.
+// Trusted implements stream.Session: a keyholder refuses no peer.
 func (hearing) Trusted() bool { return true }
 
 // Close implements stream.Session.

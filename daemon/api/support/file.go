@@ -43,11 +43,11 @@ func (b *Bundle) put(t *tar.Writer, name string, body []byte) error {
 	return err
 }
 
-// Read reads a bundle that Write wrote. A file that is none, or that is cut, is an error.
+// Read reads a bundle that Write wrote. It fails if the file is not a bundle, or is truncated.
 func Read(r io.Reader) (*Bundle, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
-		return nil, fmt.Errorf("it is no support bundle: %w", err)
+		return nil, fmt.Errorf("it is not a support bundle: %w", err)
 	}
 	b := &Bundle{answers: map[string][]byte{}}
 	t := tar.NewReader(z)
@@ -58,10 +58,10 @@ func Read(r io.Reader) (*Bundle, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("it is no support bundle, or is cut: %w", err)
+			return nil, fmt.Errorf("it is not a support bundle, or is truncated: %w", err)
 		}
 		if n >= maxFiles || h.Typeflag != tar.TypeReg || h.Size > left {
-			return nil, fmt.Errorf("it is no support bundle: %q does not belong there", h.Name)
+			return nil, fmt.Errorf("it is not a support bundle: %q does not belong there", h.Name)
 		}
 		left -= h.Size
 		body, err := io.ReadAll(t)
@@ -73,7 +73,7 @@ func Read(r io.Reader) (*Bundle, error) {
 		}
 	}
 	if b.Kind != Kind || b.APIVersion != api.APIVersion {
-		return nil, fmt.Errorf("it is no support bundle of this version: its kind is %q %q, want %q %q", b.APIVersion, b.Kind, api.APIVersion, Kind)
+		return nil, fmt.Errorf("it is not a support bundle of this version: its kind is %q %q, want %q %q", b.APIVersion, b.Kind, api.APIVersion, Kind)
 	}
 	return b, nil
 }
