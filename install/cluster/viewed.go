@@ -90,30 +90,21 @@ func (v viewed) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	u := v.base.JoinPath(asked.Path)
 	u.RawQuery = asked.RawQuery
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", v.name, err)
-	}
-	request.Header.Set(api.ViewTokenHeader, v.token)
-	response, err := v.http.Do(request)
-	if err != nil {
-		return nil, client.NoAnswer(ctx, v.name, err)
-	}
-	if response.StatusCode == http.StatusOK {
-		return response.Body, nil
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxStderr))
-	if err != nil {
-		return nil, client.NoAnswer(ctx, v.name, err)
-	}
-	if f := v.refused(response.StatusCode, body); f != nil {
-		if other, err := v.otherwise(ctx); err == nil && f.Reason == api.NoAnswer {
+	var notReached *api.Failure
+	body, err := client.Fetch(ctx, v.http, u.String(), http.Header{api.ViewTokenHeader: {v.token}},
+		func(err error) error { return client.NoAnswer(ctx, v.name, err) },
+		func(status int, body []byte) error {
+			if notReached = v.refused(status, body); notReached != nil {
+				return notReached
+			}
+			return client.Refused(v.name, status, body)
+		})
+	if notReached != nil && notReached.Reason == api.NoAnswer {
+		if other, second := v.otherwise(ctx); second == nil {
 			return other.Get(ctx, path)
 		}
-		return nil, f
 	}
-	return nil, client.Refused(v.name, response.StatusCode, body)
+	return body, err
 }
 
 // refused explains an answer that the API server gave in place of strait-view; nil if it is

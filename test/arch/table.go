@@ -141,12 +141,14 @@ var Table = []Package{
 	{Path: "daemon/api/fake", Imports: []string{"daemon/api", "datapath"}},
 	{Path: "daemon/metrics", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/fake"}},
 	{Path: "daemon/dns", Imports: []string{"clustermesh", "internal/tld"}},
+	// Its benchmark starts at a record's bytes, its tests of policies at objects, those of answers at a
+	// topology.
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/trustlevel", "daemon/objects",
-	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client", "daemon/api/table"}}, // its benchmark starts at a record's bytes, its tests of policies at objects, those of answers at a topology
+	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client", "daemon/api/table"}},
 
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 )
@@ -23,13 +24,22 @@ func OnSocket(path string) *Client {
 
 // Get is that of Transport.
 func (s socket) Get(ctx context.Context, path string) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://strait"+path, nil)
+	return Fetch(ctx, s.http, "http://strait"+path, nil, func(err error) error { return dialFailure(ctx, s.path, err) },
+		func(status int, body []byte) error { return Refused(s.path, status, body) })
+}
+
+// Fetch sends a GET request, and returns the body of an answer that is 200. Otherwise the error is
+// what failed makes of an error on the way, or refused of another answer.
+func Fetch(ctx context.Context, h *http.Client, url string, header http.Header, failed func(error) error,
+	refused func(status int, body []byte) error) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, NoAnswer(ctx, s.path, err)
+		return nil, failed(err)
 	}
-	response, err := s.http.Do(request)
+	maps.Copy(request.Header, header)
+	response, err := h.Do(request)
 	if err != nil {
-		return nil, dialFailure(ctx, s.path, err)
+		return nil, failed(err)
 	}
 	if response.StatusCode == http.StatusOK {
 		return response.Body, nil
@@ -37,7 +47,7 @@ func (s socket) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return nil, NoAnswer(ctx, s.path, err)
+		return nil, failed(err)
 	}
-	return nil, Refused(s.path, response.StatusCode, body)
+	return nil, refused(response.StatusCode, body)
 }
