@@ -48,18 +48,21 @@ func GraphCommand(a *cli.App) *cobra.Command {
 				_, err = fmt.Fprint(a.Stdout, m.dot())
 			case "mermaid":
 				_, err = fmt.Fprint(a.Stdout, m.mermaid())
+			case "json", "yaml":
+				a.Output = format
+				_, err = a.Data(m.data())
 			default:
 				m.text(a.Printer())
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "output `format`: text, dot or mermaid")
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "output `format`: text, dot, mermaid, json or yaml")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(graphFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-var graphFormats = []string{"text", "dot", "mermaid"}
+var graphFormats = []string{"text", "dot", "mermaid", "json", "yaml"}
 
 // mesh is the picture as data. Nothing in it depends on the time at which it is drawn. It renders the daemon's
 // own mesh, as the answer gives it: api.Peer is its part about a node.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -62,7 +63,7 @@ func TestMeshSaysTheSame(t *testing.T) {
 		}
 	}
 	later.Nodes[0], later.Nodes[5] = later.Nodes[5], later.Nodes[0]
-	for _, args := range []string{"graph", "graph -o dot", "graph -o mermaid", "peer showconf node us-east-n1",
+	for _, args := range []string{"graph", "graph -o dot", "graph -o mermaid", "graph -o json", "peer showconf node us-east-n1",
 		"peer showconf node us-east-n1 --as-peer -o yaml --allowed-ips 10.96.0.0/16"} {
 		src.view.Store(v)
 		first := world(strings.Fields(args)...).on(socket).run(t)
@@ -93,6 +94,20 @@ func TestDotEdges(t *testing.T) {
 	}
 }
 
+// links returns the links of a mesh in JSON, a line each.
+func links(t *testing.T, text string) string {
+	t.Helper()
+	var mesh struct{ Links []struct{ A, B string } }
+	if err := json.Unmarshal([]byte(text), &mesh); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, l := range mesh.Links {
+		lines = append(lines, l.A+" -- "+l.B)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // TestGateways: graph and configuration show the tunnels that the daemon's mesh has, whatever the topology: here
 // each cluster has a gateway, through which its other nodes are reached.
 func TestGateways(t *testing.T) {
@@ -121,6 +136,9 @@ us-east/us-east-n1 -- us-east/us-east-n2
 us-east/us-east-n1 -- us-west/us-east-n2
 us-west/us-east-n2 -- us-west/us-west-n1`; got != want {
 		t.Errorf("the tunnels of the graph:\n%s\nwant\n%s", got, want)
+	}
+	if got := world("graph", "-o", "json").on(socket).run(t); links(t, got.stdout) != strings.Join(edges, "\n") {
+		t.Errorf("the tunnels as JSON are others:\n%s", got.stdout)
 	}
 	conf := world("peer", "showconf", "node", "us-east-n1").on(socket).run(t).stdout
 	var peers []string
