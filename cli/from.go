@@ -24,6 +24,8 @@ type From struct {
 	Contexts []string
 	// Kubeconfig is a file; empty is the one that kubectl would use.
 	Kubeconfig string
+	// Login is how to reach the API servers of the contexts.
+	Login Login
 	// Namespace is that in which strait is installed.
 	Namespace string
 	// Node is the node of the cluster whose daemon answers; empty is the one that is asked.
@@ -47,7 +49,10 @@ func (f From) Each() (out []string) {
 
 // Place is a cluster whose daemons are asked: a context of a kubeconfig; without a name, the
 // current one.
-type Place struct{ Kubeconfig, Context, Namespace string }
+type Place struct {
+	Kubeconfig, Context, Namespace string
+	Login                          Login
+}
 
 // farTimeout bounds a query by an API server, which may have to start a command in a pod.
 const farTimeout = 20 * time.Second
@@ -61,6 +66,7 @@ func (a *App) AskFlags(commands ...*cobra.Command) {
 		f.StringVar(&a.From.Namespace, "strait-namespace", "strait-system", "`name` of strait's namespace")
 		f.StringVar(&a.From.Node, "node", "", "have the daemon of this node of the cluster answer, by its `name`")
 		f.StringVar(&a.From.File, "file", "", "answer from this support bundle, a `file`, and ask no daemon")
+		LoginFlags(c, &a.From.Login)
 		_ = c.RegisterFlagCompletionFunc("node", a.CompleteNode)
 		c.MarkFlagsMutuallyExclusive("file", "kubeconfig")
 		c.PreRunE = func(*cobra.Command, []string) error { return a.load() }
@@ -178,7 +184,7 @@ func AskHere[T any](ctx context.Context, a *App, question func(*client.Client, c
 
 // open opens the way to the daemon that the flags choose.
 func (a *App) open(ctx context.Context) (*client.Client, error) {
-	here, place := client.OnSocket(a.Socket), Place{Kubeconfig: a.From.Kubeconfig, Namespace: a.From.Namespace}
+	here, place := client.OnSocket(a.Socket), Place{Kubeconfig: a.From.Kubeconfig, Namespace: a.From.Namespace, Login: a.From.Login}
 	contexts := a.From.Each()
 	switch len(contexts) {
 	case 0:

@@ -11,7 +11,7 @@ import (
 
 // Reach opens the way to the daemons of a cluster; it is a cli.App's.
 func Reach(ctx context.Context, p cli.Place) (*client.Client, error) {
-	c, err := cluster.Open(cluster.Options{Kubeconfig: p.Kubeconfig, Context: p.Context, Namespace: p.Namespace})
+	c, err := cluster.Open(cluster.Options{Kubeconfig: p.Kubeconfig, Context: p.Context, Namespace: p.Namespace, Login: p.Login})
 	if err != nil && p.Context == "" && p.Kubeconfig == "" {
 		return nil, fmt.Errorf("%w: %v", cli.ErrNoContext, err)
 	}

@@ -17,6 +17,7 @@ import (
 // target has the flags that all commands for an API server share.
 type target struct {
 	kubeconfig, namespace string
+	login                 cli.Login
 	timeout               time.Duration
 	dryRun                bool
 }
@@ -27,6 +28,7 @@ func (t *target) flags(c *cobra.Command) {
 	f.StringVar(&t.kubeconfig, "kubeconfig", "", "`file` with contexts (default: the one that kubectl uses)")
 	f.StringVarP(&t.namespace, "namespace", "n", chart.Namespace, "strait's `namespace`")
 	f.DurationVar(&t.timeout, "timeout", 5*time.Minute, "give up waiting after this `time`")
+	cli.LoginFlags(c, &t.login)
 	c.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if o, err := cmd.Flags().GetString("output"); err != nil || o != "table" {
 			return cli.UsageError("%s prints its progress as text: there is no --output %s", cmd.CommandPath(), o)
@@ -36,7 +38,7 @@ func (t *target) flags(c *cobra.Command) {
 }
 
 func (t *target) open(context string) (*cluster.Cluster, error) {
-	return cluster.Open(cluster.Options{Kubeconfig: t.kubeconfig, Context: context, Namespace: t.namespace})
+	return cluster.Open(cluster.Options{Kubeconfig: t.kubeconfig, Context: context, Namespace: t.namespace, Login: t.login})
 }
 
 // waiting bounds a wait by --timeout. The cause of its end is an error with exit code exitWaitOver.

@@ -44,6 +44,8 @@ type Options struct {
 	Context string
 	// Namespace is strait's.
 	Namespace string
+	// Login is how to reach the API server, and as which user, where that differs from the file.
+	Login clientcmd.ConfigOverrides
 }
 
 // Cluster is one cluster's API server.
@@ -63,7 +65,8 @@ type Cluster struct {
 func Open(o Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+	o.Login.CurrentContext = o.Context
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &o.Login)
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig for context %q: %w", o.Context, err)
@@ -74,7 +77,9 @@ func Open(o Options) (*Cluster, error) {
 	}
 	// We send short bursts of requests: client-go's rate limit would only make users wait.
 	config.QPS = -1
-	config.Timeout = 30 * time.Second
+	if config.Timeout == 0 {
+		config.Timeout = 30 * time.Second
+	}
 	known, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("context %s: %w", name, err)
