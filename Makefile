@@ -51,7 +51,7 @@ demo: build ## run the demo: three clusters on this machine, as root; ARGS="--ke
 # Test
 
 .PHONY: test
-test: ## run all tests, whose steps and order test/setup/test.sh has; TEST_KUBE=0 skips test-kube and test-cni
+test: ## run all tests, whose steps and order test/setup/test.sh has; TEST_KUBE=0 skips test-kube, test-ops and test-cni
 	@test/setup/test.sh
 
 .PHONY: setup
@@ -136,8 +136,12 @@ kube-programs: check-go ## build Kubernetes' programs for the lab into the user'
 	@go run -buildvcs=false ./test/kubelab/run build
 
 .PHONY: test-kube
-test-kube: kube-programs ## run the tests on real API servers and clusters, as root
+test-kube: kube-programs ## run the tests on real API servers and clusters, as root, but for those of test-ops
 	@$(GOTEST) kube
+
+.PHONY: test-ops
+test-ops: kube-programs ## run TestOps of test/kube, which upgrades, stops and kills strait on real clusters, as root
+	@$(GOTEST) ops
 
 .PHONY: test-cni
 test-cni: kube-programs ## run strait beside flannel, as root; CNI=all also beside kube-router and Cilium, 50 minutes; CNI="c1=cilium,c2=ptp" beside others

@@ -1,8 +1,10 @@
 // Package kube tests strait, and the lab itself, on real Kubernetes clusters: those of test/kubelab.
 //
-// One lab serves them: two clusters with two nodes each, the second without podCIDRs, joined by strait. Tests that stop
-// and kill (TestOps, ops_*, most of all) leave it working. Tests of the MCS API (mcs_*) have a namespace each in it and run
-// side by side, after the others. Only TestObjects has a lab of its own, without nodes. It must not know how a lab is made.
+// A lab is two clusters with two nodes each, the second without podCIDRs, joined by strait. TestOps (ops_*), whose parts
+// stop and kill, has a lab of its own; all other tests share one. So both can run at a time, each in a process of its
+// own: make test-ops and make test-kube. Tests that stop and kill leave their lab working. Tests of the MCS API (mcs_*)
+// have a namespace each and run side by side, after the others. TestObjects has a lab without nodes. This package must
+// not know how a lab is made.
 package kube
 
 import (
@@ -10,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +21,10 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// shared is the lab of nearly all tests: up when the first asks for it, down at the end.
-var shared struct {
+// shared is a lab of several tests: up when the first asks for it, down at the end.
+type shared struct {
+	// suffix ends the name of its folder.
+	suffix string
 	once   sync.Once
 	lab    *kubelab.Lab
 	err    error
@@ -28,15 +33,32 @@ var shared struct {
 	kept bool
 	// strait is what was installed in it, unless it is kept.
 	strait kubelab.Strait
+	// clients starts the client pods.
+	clients    sync.Once
+	clientsErr error
+}
+
+// common is the lab of all tests but TestOps, and opsOnly that of TestOps.
+var common, opsOnly = &shared{}, &shared{suffix: "-ops"}
+
+// sharedOf returns the lab of a test, which may not be up yet.
+func sharedOf(t testing.TB) *shared {
+	if root, _, _ := strings.Cut(t.Name(), "/"); root == "TestOps" {
+		return opsOnly
+	}
+	return common
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if code != 0 && shared.lab != nil {
-		tellLogs(shared.lab)
-	}
-	if shared.lab != nil && !shared.kept {
-		if err := takeDown(); err != nil {
+	for _, s := range []*shared{common, opsOnly} {
+		if s.lab == nil {
+			continue
+		}
+		if code != 0 {
+			tellLogs(s.lab)
+		}
+		if err := s.takeDown(); err != nil {
 			fmt.Fprintf(os.Stderr, "take the lab down: %v\n", err)
 			code = 1
 		}
@@ -44,7 +66,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// tellLogs prints what strait's daemons said last: on a machine of CI nobody can ask them later.
+// tellLogs prints what strait's daemons logged last: the machine of CI is gone when people read it.
 func tellLogs(l *kubelab.Lab) {
 	for _, c := range l.Topology.Clusters {
 		out, err := l.Kubectl(context.Background(), c.Name, nil, "-n", "strait-system", "logs", "-l", "app.kubernetes.io/component=daemon",
@@ -53,21 +75,23 @@ func tellLogs(l *kubelab.Lab) {
 	}
 }
 
-// takeDown ends the shared lab, and says what it left on the machine.
-func takeDown() error {
-	l := shared.lab
-	shared.lab = nil
+// takeDown ends the lab unless it is kept, and returns what it left on the machine as an error.
+func (s *shared) takeDown() error {
+	l := s.lab
+	if s.lab = nil; s.kept {
+		return nil
+	}
 	start := time.Now()
 	if err := l.Down(context.Background()); err != nil {
 		return err
 	}
 	fmt.Printf("the lab went down in %.1f s\n", time.Since(start).Seconds())
-	_ = os.Remove(filepath.Dir(l.Dir)) // it stays where logs of another lab are in it
+	_ = os.Remove(filepath.Dir(l.Dir)) // it stays where another lab, or the logs of one, are in it
 	// Tests of other packages run meanwhile: what they make goes again in a moment.
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		after, err := look(l)
 		if err == nil {
-			err = after.compare(shared.before)
+			err = after.compare(s.before)
 		}
 		if err == nil || time.Now().After(end) {
 			return err
@@ -75,31 +99,36 @@ func takeDown() error {
 	}
 }
 
-// theLab returns the shared lab, which is up, with strait in it. STRAIT_TEST_LAB names the folder of one that is up
-// already, as make kube-lab leaves it: for whoever writes tests.
+// theLab returns the test's lab, which is up, with strait in it. STRAIT_TEST_LAB names the folder of one that is up
+// already, as make kube-lab leaves it, for people who write tests: TestOps and all other tests then use that.
 func theLab(t *testing.T) *kubelab.Lab {
 	t.Helper()
+	s := sharedOf(t)
 	o := apiserver.Options(t)
-	shared.once.Do(func() {
-		if dir := os.Getenv("STRAIT_TEST_LAB"); dir != "" {
-			shared.kept = true
-			shared.lab, shared.err = kubelab.Open(dir, o.Log)
-			return
-		}
-		o.Clusters, o.Nodes, o.WithoutPodCIDRs = 2, 2, []string{"c2"}
-		if shared.before, shared.err = look(nil); shared.err != nil {
-			return
-		}
-		start := time.Now()
-		if shared.lab, shared.err = apiserver.Up(o); shared.err != nil {
-			return
-		}
-		up := time.Since(start)
-		shared.strait, shared.err = installStrait(shared.lab, o.Source, filepath.Join(o.Dir, "strait"))
-		t.Logf("the lab came up in %.1f s, with strait in %.1f s", up.Seconds(), time.Since(start).Seconds())
-	})
-	apiserver.Must(t, shared.err)
-	return shared.lab
+	o.Dir += s.suffix
+	s.once.Do(func() { s.err = s.bringUp(t, o) })
+	apiserver.Must(t, s.err)
+	return s.lab
+}
+
+func (s *shared) bringUp(t *testing.T, o kubelab.Options) (err error) {
+	if dir := os.Getenv("STRAIT_TEST_LAB"); dir != "" {
+		s.kept = true
+		s.lab, err = kubelab.Open(dir, o.Log)
+		return err
+	}
+	o.Clusters, o.Nodes, o.WithoutPodCIDRs = 2, 2, []string{"c2"}
+	if s.before, err = look(nil); err != nil {
+		return err
+	}
+	start := time.Now()
+	if s.lab, err = apiserver.Up(o); err != nil {
+		return err
+	}
+	up := time.Since(start)
+	s.strait, err = installStrait(s.lab, o.Source, filepath.Join(o.Dir, "strait"))
+	t.Logf("the lab came up in %.1f s, with strait in %.1f s", up.Seconds(), time.Since(start).Seconds())
+	return err
 }
 
 // installStrait builds strait into a folder and installs it as a user does.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,8 +35,15 @@ spec:
       - {name: shell, image: localhost/shell:1, command: [sleep, infinity]}
 `
 
-var startClients = sync.OnceValue(func() error {
-	l := shared.lab
+// startClients makes these pods, once for all tests of the lab.
+func (m *member) startClients() {
+	m.t.Helper()
+	s := sharedOf(m.t)
+	s.clients.Do(func() { s.clientsErr = makeClients(m.lab) })
+	must(m.t, s.clientsErr)
+}
+
+func makeClients(l *kubelab.Lab) error {
 	for _, c := range l.Topology.Clusters {
 		if err := l.Apply(context.Background(), c.Name, clientPods); err != nil {
 			return err
@@ -49,12 +55,12 @@ var startClients = sync.OnceValue(func() error {
 		}
 	}
 	return nil
-})
+}
 
 // client returns the name of the client pod on the cluster's nth node, from 1.
 func (m *member) client(n int) string {
 	m.t.Helper()
-	must(m.t, startClients())
+	m.startClients()
 	list, err := m.core.CoreV1().Pods(clientsNamespace).List(m.t.Context(), metav1.ListOptions{
 		LabelSelector: "app=client", FieldSelector: fmt.Sprintf("spec.nodeName=%sn%d", m.name, n),
 	})
@@ -71,7 +77,7 @@ func (m *member) client(n int) string {
 // inClient runs a command in the client pod on a node.
 func (m *member) inClient(node int, argv ...string) (string, error) {
 	m.t.Helper()
-	must(m.t, startClients())
+	m.startClients()
 	return m.lab.In(m.t.Context(), []string{fmt.Sprintf("%sn%d", m.name, node)}, kubelab.Container{Namespace: clientsNamespace}, argv...)
 }
 

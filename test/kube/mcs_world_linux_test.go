@@ -38,13 +38,14 @@ type member struct {
 	mcs  mcsclient.Interface
 }
 
-var clients sync.Map // of cluster names, to func() (member, error)
+var clients sync.Map // of the files with clusters' credentials, to func() (member, error)
 
 // clientOf returns the clients of a cluster, made once.
 func clientOf(t testing.TB, l *kubelab.Lab, cluster string) member {
 	t.Helper()
-	once, _ := clients.LoadOrStore(cluster, sync.OnceValues(func() (member, error) {
-		config, err := clientcmd.BuildConfigFromFlags("", l.ConfigOf(cluster))
+	file := l.ConfigOf(cluster)
+	once, _ := clients.LoadOrStore(file, sync.OnceValues(func() (member, error) {
+		config, err := clientcmd.BuildConfigFromFlags("", file)
 		if err != nil {
 			return member{}, err
 		}

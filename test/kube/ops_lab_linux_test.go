@@ -54,11 +54,11 @@ func TestOps(t *testing.T) {
 	}
 }
 
-// newOps is the shared lab. In one that was there before the tests, this source's strait takes the place of what is there.
+// newOps is the test's lab. In one that was there before the tests, this source's strait takes the place of what is there.
 func newOps(t *testing.T) *ops {
 	t.Helper()
-	o := &ops{theLab(t), shared.strait}
-	if shared.kept {
+	o := &ops{theLab(t), sharedOf(t).strait}
+	if sharedOf(t).kept {
 		var err error
 		o.strait, err = installStrait(o.Lab, apiserver.Options(t).Source, t.TempDir())
 		must(t, err)

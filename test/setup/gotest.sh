@@ -4,10 +4,12 @@
 #
 #   test/setup/gotest.sh SET [GO TEST ARGUMENT...]
 #
-# Every package with tests is in exactly one SET, so that `make test` runs each package once:
+# Every package with tests is in exactly one SET, so that `make test` runs each package once; but for
+# test/kube, whose TestOps alone is the set ops:
 #   arch, script, e2e   test/arch, test/script, test/e2e
 #   cni                 test/cni
-#   kube                packages whose tests start real API servers or clusters (test/kubelab)
+#   ops                 TestOps of test/kube, which has a lab of its own
+#   kube                packages whose tests start real API servers or clusters (test/kubelab), without ops
 #   kernel              other packages with a _linux_test.go file: they load eBPF, make namespaces
 #   unit                the rest
 #
@@ -36,13 +38,14 @@ packages() {
         */test/script*) s=script ;;
         */test/e2e) s=e2e ;;
         */test/cni) s=cni ;;
+        */test/kube) s='kube ops' ;;
         *)
           s=unit
           compgen -G "$dir/*_linux_test.go" >/dev/null && s=kernel
           case "$imports " in *"/test/kubelab "* | *"/test/kubelab/apiserver "*) s=kube ;; esac
           ;;
       esac
-      [ "$s" = "$1" ] && echo "$path" || true
+      case " $s " in *" $1 "*) echo "$path" ;; esac
     done
 }
 
@@ -79,11 +82,12 @@ case $set_ in
     timeout=45m
     longestFirst /test/faults /test/redteam /datapath/socklb /test/locality /clustermesh/gossip
     ;;
+  ops) useRace; parallel='-run ^TestOps$ -parallel 8'; timeout=50m ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
   # package.
   kube)
     useRace
-    parallel='-p 2 -parallel 8'
+    parallel='-p 2 -parallel 8 -skip ^TestOps$'
     timeout=50m
     longestFirst /test/kube
     ;;

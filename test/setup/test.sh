@@ -4,9 +4,9 @@
 #
 # Steps run in lanes, and lanes in parallel, but for two rules. What measures times, such as the
 # demo's tests of failover, runs beside steps of low priority only. And the tests on real Kubernetes
-# run alone at the end: beside other tests they take as much longer as those would take alone, and
-# each deadline of theirs has to allow for it. A step's output is printed in one piece when the step
-# ends. If a step fails, the running steps finish and no more are started. Ctrl-C ends all of them.
+# run at the end, in two lanes with a lab each, which wait more than they work. A step's output is
+# printed in one piece when the step ends. If a step fails, the running steps finish and no more are
+# started. Ctrl-C ends all of them.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
@@ -25,7 +25,7 @@ export TEST_TIMES=$times
 : >"$times"
 mkfifo "$work/events"
 exec {events}<>"$work/events"
-jobs=() failed=() running=()
+jobs=() failed=() running=() formerly=
 declare -A took
 begin=$SECONDS
 
@@ -35,7 +35,7 @@ stop() {
   for job in "${jobs[@]}"; do kill -INT -- "-$job" 2>/dev/null || true; done
   wait || true
 }
-trap 'stop; rm -rf "$work"' EXIT
+trap 'stop; rm -rf "$work"; [ -z "$formerly" ] || echo "$formerly" >$instances' EXIT
 trap 'interrupted; exit 130' INT TERM
 
 interrupted() {
@@ -129,14 +129,28 @@ finish() {
     END { printf "%d passed, %d failed, %d skipped\n", p, f, s }'
 }
 
+# roomForLabs succeeds if two labs with nodes fit on the machine beside API servers, and for that raises
+# the limit of inotify instances, if it may, until this script ends. test/kubelab/README.md has the
+# numbers.
+instances=/proc/sys/fs/inotify/max_user_instances
+enough=256
+roomForLabs() {
+  local limit
+  limit=$(cat $instances) || return 1
+  [ "$limit" -lt $enough ] || return 0
+  echo $enough 2>/dev/null >$instances || return 1
+  formerly=$limit
+}
+
 [ "$(id -u)" = 0 ] || echo "not root: tests that need root, such as those of the kernel and the demo, will skip with a reason"
 
 if [ "${TEST_KUBE:-1}" != 0 ]; then
   rows[-1]+=" | kube-programs"
   rows+=("test-kube test-cni")
+  if roomForLabs; then rows[-1]+=" | test-ops"; else rows[-1]+=" test-ops"; fi
   echo "the first run also builds Kubernetes, for a quarter of an hour; TEST_KUBE=0 skips the tests on real Kubernetes"
 else
-  test/setup/skip.sh test-kube "TEST_KUBE=0 skips the tests on real Kubernetes: make test-kube and make test-cni run them" | tee "$work/kube.log"
+  test/setup/skip.sh test-kube "TEST_KUBE=0 skips the tests on real Kubernetes: make test-kube, make test-ops and make test-cni run them" | tee "$work/kube.log"
 fi
 echo "a step's output is shown when it ends, and until then is in $work/STEP.log"
 read -ra steps <<<"${rows[*]//|/}"
