@@ -24,14 +24,16 @@ const root = "../.."
 // testPages does what the pages tell a new user to do on two clusters, from install to uninstall, as they are written.
 // Blocks that say the same are run once.
 func testPages(t *testing.T, o *ops) {
-	// What follows expects the lab as it was.
-	defer func() {
-		o.uninstallAll(t) // c1 has none any more if the pages worked
-		for _, c := range []string{"c1", "c2"} {
-			kubectl(t, c, "delete", "namespace", "shop", "--ignore-not-found", "--wait=false")
-		}
-		must(t, o.InstallStrait(t.Context(), o.strait))
-	}()
+	// A lab that is kept gets back what it had. Another one goes with this test.
+	if sharedOf(t).kept {
+		defer func() {
+			o.uninstallAll(t, "--force") // c1 has none any more if the pages worked
+			for _, c := range []string{"c1", "c2"} {
+				kubectl(t, c, "delete", "namespace", "shop", "--ignore-not-found", "--wait=false")
+			}
+			must(t, o.InstallStrait(t.Context(), o.strait))
+		}()
+	}
 	o.uninstallAll(t)
 
 	all, err := pages.Load(os.DirFS(root))
@@ -85,19 +87,29 @@ func testPagesThatJoin(t *testing.T, o *ops) {
 	}
 }
 
-// uninstallAll takes strait from both clusters at once.
-func (o *ops) uninstallAll(t *testing.T) {
+// uninstallAll takes strait from both clusters at once. One after the other, the second would wait a
+// minute for the first to hear that it leaves.
+func (o *ops) uninstallAll(t *testing.T, more ...string) {
+	t.Helper()
 	start := time.Now()
+	o.both(t, func(c string) (string, error) { return o.cli(t, c, append([]string{"uninstall"}, more...)...) })
+	t.Logf("uninstall from both took %.1f s", time.Since(start).Seconds())
+}
+
+// both runs a command in both clusters at once.
+func (o *ops) both(t *testing.T, command func(cluster string) (string, error)) {
+	t.Helper()
 	var wg sync.WaitGroup
 	for _, c := range []string{"c1", "c2"} {
 		wg.Go(func() {
-			if out, err := o.cli(t, c, "uninstall", "--force"); err != nil {
-				t.Errorf("uninstall from %s: %v\n%s", c, err, out)
+			if out, err := command(c); err != nil {
+				t.Errorf("%s: %v\n%s", c, err, out)
 			}
 		})
 	}
-	wg.Wait()
-	t.Logf("uninstall from both took %.1f s", time.Since(start).Seconds())
+	if wg.Wait(); t.Failed() {
+		t.FailNow()
+	}
 }
 
 // commands is a folder with strait and kubectl. The lab's nodes need settings and an image, which a user would give once.

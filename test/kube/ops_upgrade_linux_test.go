@@ -32,12 +32,8 @@ func (o *ops) upgrades(t *testing.T, old *ops, pin string) {
 			t.Fatalf("strait %v: %v\n%s", args, err, out)
 		}
 	}
-	for _, c := range []string{"c1", "c2"} {
-		does(o, "uninstall", "--context", c)
-	}
-	for _, c := range []string{"c1", "c2"} {
-		does(old, append([]string{"install", "--context", c, "--cluster", c, "--image", old.strait.Image}, kubelab.Settings...)...)
-	}
+	o.uninstallAll(t)
+	o.both(t, func(c string) (string, error) { return old.install(t, c, c) })
 	connect := []string{"clusterset", "connect", "--context", "c1", "--context", "c2", "--yes"}
 	does(old, append(connect, "--pin="+pin)...)
 	load := o.startLoad(t, "upgrade-"+pin)
