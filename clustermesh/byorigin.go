@@ -193,6 +193,9 @@ func (d *Draft[V]) Get(o Origin) V { return d.now.Get(o) }
 // Lookup returns the value of an origin, if it has one.
 func (d *Draft[V]) Lookup(o Origin) (v V, has bool) { return d.now.Lookup(o) }
 
+// Peek returns the value of an origin, without a copy of it; nil if it has none. It must not be changed.
+func (d *Draft[V]) Peek(o Origin) *V { return d.now.Peek(o) }
+
 // Of yields the origins of one cluster and their values, in no particular order.
 func (d *Draft[V]) Of(cluster ClusterName) iter.Seq2[Origin, V] { return d.now.Of(cluster) }
 

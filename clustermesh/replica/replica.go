@@ -97,6 +97,7 @@ type Replica struct {
 	entries map[clustermesh.Origin]Entry
 	counts  map[clustermesh.ClusterName]Count
 	view    clustermesh.Draft[clustermesh.Record] // what is admitted of them
+	changes uint64                                // of view
 	// history is what is left of the earlier records of each cluster.
 	history  map[clustermesh.ClusterName]clustermesh.History
 	digests  map[clustermesh.ClusterName]sum
@@ -199,6 +200,12 @@ func (r *Replica) Records() clustermesh.ByOrigin[clustermesh.Record] { return r.
 func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 	return r.view.Lookup(o)
 }
+
+// Peek returns what Record returns, without a copy of it; nil if there is none. It must not be changed.
+func (r *Replica) Peek(o clustermesh.Origin) *clustermesh.Record { return r.view.Peek(o) }
+
+// Changes counts the changes of what is admitted, of any origin.
+func (r *Replica) Changes() uint64 { return r.changes }
 
 // Size returns the size of an origin's record on the wire, in bytes; 0 if there is none.
 func (r *Replica) Size(o clustermesh.Origin) int { return r.entries[o].size }
@@ -332,6 +339,7 @@ func (r *Replica) show(admitted clustermesh.Record) {
 		admitted.Late = r.history[o.Cluster].Late
 	}
 	r.view.Set(admitted.Origin, admitted)
+	r.changes++
 }
 
 // early returns how far in the future a record was written, and 0 if that is not too far.
@@ -385,6 +393,7 @@ func (r *Replica) drop(e Entry) {
 		delete(r.history, o.Cluster)
 	}
 	r.view.Delete(o)
+	r.changes++
 	delete(r.strays, o)
 	if o.Node == "" {
 		r.strayOf(o.Cluster)

@@ -57,7 +57,7 @@ const maxClusters = 500
 
 // room returns an error if another record of an origin would be one too many.
 func (s *verifier) room(o clustermesh.Origin) error {
-	if _, known := s.records.Record(o); known {
+	if s.records.Peek(o) != nil {
 		return nil
 	}
 	has, clusters := s.records.Count(o.Cluster)
@@ -157,7 +157,7 @@ func (s *verifier) bound() {
 		return
 	}
 	for o := range s.verified.of {
-		if _, known := s.records.Record(o); !known {
+		if s.records.Peek(o) == nil {
 			s.verified.delete(o)
 		}
 	}

@@ -73,7 +73,7 @@ func (s *issuer) Known(want authority.Statement, objects authority.Objects, now 
 		k.Node.Stated = s.inForce(own, now)
 	}
 	for o, v := range s.verified.of {
-		if _, here := s.records.Record(o); !here || o.Node == "" {
+		if s.records.Peek(o) == nil || o.Node == "" {
 			continue
 		}
 		switch {

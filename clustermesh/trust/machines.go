@@ -26,7 +26,7 @@ func (s *Store) UpdateMachines() {
 	had, stale := maps.Clone(s.machines), s.stale
 	clear(s.machines)
 	for o := range s.verified.ours {
-		if _, here := s.records.Record(o); here || o == s.self {
+		if s.records.Peek(o) != nil || o == s.self {
 			s.addMachines(s.verified.of[o].Statement)
 		}
 	}

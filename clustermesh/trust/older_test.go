@@ -168,8 +168,11 @@ type heldBy struct {
 	o clustermesh.Origin
 }
 
-func (h heldBy) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
-	return clustermesh.Record{}, o == h.o
+func (h heldBy) Peek(o clustermesh.Origin) *clustermesh.Record {
+	if o != h.o {
+		return nil
+	}
+	return &clustermesh.Record{}
 }
 
 // TestStatementsAreNotForgotten: a cluster that signs for more and more nodes makes room for the statements of

@@ -18,11 +18,18 @@ type Peer struct {
 }
 
 // PeerTrust returns how far a peer counts as the node that it claims to be. It proves that by what it shows,
-// or by the key that is stated with the node's record.
+// or by the key that is stated with the node's record. The answer stays the same while Basis does.
 func (s *verifier) PeerTrust(p Peer) authority.PeerTrust {
-	record, _ := s.records.Record(p.Origin)
-	return s.pins.PeerTrust(p.Origin, s.Proves(p), record.Content.Node)
+	var known *clustermesh.Node
+	if r := s.records.Peek(p.Origin); r != nil {
+		known = r.Content.Node
+	}
+	return s.pins.PeerTrust(p.Origin, s.Proves(p), known)
 }
+
+// Basis counts the changes of all that PeerTrust depends on: pins, records, and what was verified of them. To
+// judge each peer again at each of its heartbeats would take a node with many peers much of its time.
+func (s *verifier) Basis() uint64 { return s.generation + s.records.Changes() + s.verified.changes }
 
 // Proves reports whether a peer has its node's key, and the key was not revoked.
 func (s *verifier) Proves(p Peer) bool {

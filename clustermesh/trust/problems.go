@@ -49,7 +49,7 @@ func (s *Store) sharedKeys() (out []clustermesh.Problem) {
 			holders = append(holders, s.self)
 		}
 		for _, o := range s.verified.holders(k) {
-			if _, known := s.records.Record(o); known && o != s.self {
+			if s.records.Peek(o) != nil && o != s.self {
 				holders = append(holders, o)
 			}
 		}

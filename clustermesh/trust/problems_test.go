@@ -7,24 +7,27 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/replica"
 )
 
 // everybody is held, but those.
-type missing map[clustermesh.Origin]bool
-
-func (m missing) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
-	return clustermesh.Record{}, !m[o]
+type missing struct {
+	none
+	of map[clustermesh.Origin]bool
 }
 
-func (missing) Count(clustermesh.ClusterName) (replica.Count, int) { return replica.Count{}, 0 }
+func (m missing) Peek(o clustermesh.Origin) *clustermesh.Record {
+	if m.of[o] {
+		return nil
+	}
+	return &clustermesh.Record{}
+}
 
 // TestTwins: two nodes with one key are named, each pair once, whichever of them this one is. A node that
 // left is no twin.
 func TestTwins(t *testing.T) {
 	self := node("east", "n1")
 	g := New(&Config{Node: authority.PrivateKey{1}}, self)
-	left := missing{node("east", "n9"): true}
+	left := missing{of: map[clustermesh.Origin]bool{node("east", "n9"): true}}
 	g.records = left
 	state := func(o clustermesh.Origin, key byte) {
 		s := authority.Statement{Cluster: o.Cluster, Node: o.Node, Key: authority.PrivateKey{key}.Public()}

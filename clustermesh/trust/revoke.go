@@ -14,11 +14,14 @@ var ErrRevoked = errors.New("the key was revoked")
 // revokedKeys returns the fingerprints of a cluster's revoked keys: by its pin here, and by its own
 // record.
 func (s *verifier) revokedKeys(c clustermesh.ClusterName) []string {
-	own, _ := s.records.Record(clustermesh.Origin{Cluster: c})
-	if len(s.pins[c].Revoked) == 0 {
-		return own.Content.Revoked
+	var stated []string
+	if own := s.records.Peek(clustermesh.Origin{Cluster: c}); own != nil {
+		stated = own.Content.Revoked
 	}
-	return slices.Concat(s.pins[c].Revoked, own.Content.Revoked)
+	if here := s.pins[c].Revoked; len(here) > 0 {
+		return slices.Concat(here, stated)
+	}
+	return stated
 }
 
 // Revokes reports whether a cluster has revoked a key.

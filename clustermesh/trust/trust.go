@@ -56,15 +56,19 @@ func (c *Config) Checks() bool { return c != nil && c.Pins != nil && !c.Lax }
 
 // Records are the records that a node has already.
 type Records interface {
-	Record(clustermesh.Origin) (clustermesh.Record, bool)
+	// Peek returns the record of an origin, nil if there is none. It must not be changed.
+	Peek(clustermesh.Origin) *clustermesh.Record
+	// Changes counts the changes of all records.
+	Changes() uint64
 	Count(clustermesh.ClusterName) (of replica.Count, clusters int)
 }
 
 // none are the records before SetRecords.
 type none struct{}
 
-func (none) Record(clustermesh.Origin) (clustermesh.Record, bool) { return clustermesh.Record{}, false }
-func (none) Count(clustermesh.ClusterName) (replica.Count, int)   { return replica.Count{}, 0 }
+func (none) Peek(clustermesh.Origin) *clustermesh.Record        { return nil }
+func (none) Changes() uint64                                    { return 0 }
+func (none) Count(clustermesh.ClusterName) (replica.Count, int) { return replica.Count{}, 0 }
 
 // Store is what one node trusts, and what others trust it by. It is not safe for concurrent use.
 type Store struct {

@@ -17,25 +17,28 @@ type verified struct {
 	// ours are those of the node's own cluster.
 	cluster clustermesh.ClusterName
 	ours    map[clustermesh.Origin]bool
-	// byKey are the nodes whose statements have a key, and shared are the keys of several.
-	byKey  map[authority.PublicKey]map[clustermesh.Origin]bool
+	// byKey are the nodes whose statements have a key, nearly always one, and shared are the keys of several.
+	byKey  map[authority.PublicKey][]clustermesh.Origin
 	shared map[authority.PublicKey]bool
 	// late are the nodes whose statements may be late. Those of the others are not before lateAt,
 	// in Unix seconds.
 	late   []clustermesh.Origin
 	lateAt int64
+	// changes counts those of all this.
+	changes uint64
 }
 
 func newVerified(own clustermesh.ClusterName) verified {
 	return verified{
 		of: map[clustermesh.Origin]verification{}, cluster: own, ours: map[clustermesh.Origin]bool{},
-		byKey: map[authority.PublicKey]map[clustermesh.Origin]bool{}, shared: map[authority.PublicKey]bool{},
+		byKey: map[authority.PublicKey][]clustermesh.Origin{}, shared: map[authority.PublicKey]bool{},
 		lateAt: math.MaxInt64,
 	}
 }
 
 func (v *verified) set(o clustermesh.Origin, x verification) {
 	v.delete(o)
+	v.changes++
 	v.of[o] = x
 	if o.Cluster == v.cluster {
 		v.ours[o] = true
@@ -47,10 +50,7 @@ func (v *verified) set(o clustermesh.Origin, x verification) {
 	if x.Bytes == nil {
 		return
 	}
-	if v.byKey[x.Key] == nil {
-		v.byKey[x.Key] = map[clustermesh.Origin]bool{}
-	}
-	v.byKey[x.Key][o] = true
+	v.byKey[x.Key] = append(v.byKey[x.Key], o)
 	v.share(x.Key)
 }
 
@@ -59,10 +59,13 @@ func (v *verified) delete(o clustermesh.Origin) {
 	if !known {
 		return
 	}
+	v.changes++
 	delete(v.of, o)
 	delete(v.ours, o)
-	delete(v.byKey[x.Key], o)
-	v.share(x.Key)
+	if all, any := v.byKey[x.Key]; any {
+		v.byKey[x.Key] = slices.DeleteFunc(all, func(of clustermesh.Origin) bool { return of == o })
+		v.share(x.Key)
+	}
 }
 
 // share brings what is known of a key up to date.
@@ -79,12 +82,8 @@ func (v *verified) share(k authority.PublicKey) {
 }
 
 // holders returns the nodes whose statements have a key, sorted.
-func (v *verified) holders(k authority.PublicKey) (out []clustermesh.Origin) {
-	for o := range v.byKey[k] {
-		out = append(out, o)
-	}
-	slices.SortFunc(out, clustermesh.Origin.Compare)
-	return out
+func (v *verified) holders(k authority.PublicKey) []clustermesh.Origin {
+	return slices.SortedFunc(slices.Values(v.byKey[k]), clustermesh.Origin.Compare)
 }
 
 // sharedKeys returns the keys of several nodes, and another one, sorted.

@@ -17,8 +17,10 @@ const reviewed = 2
 
 // withdrawn returns what a cluster has withdrawn, by its own record.
 func (s *verifier) withdrawn(c clustermesh.ClusterName) []clustermesh.Withdrawal {
-	own, _ := s.records.Record(clustermesh.Origin{Cluster: c})
-	return own.Content.Withdrawn
+	if own := s.records.Peek(clustermesh.Origin{Cluster: c}); own != nil {
+		return own.Content.Withdrawn
+	}
+	return nil
 }
 
 // isVoid reports whether a cluster has withdrawn a statement of its own.
@@ -86,7 +88,7 @@ func (s *issuer) Review(own bool, now time.Time) {
 // false if there is nothing to compare: no signer signs for a node without an address.
 func (s *issuer) standing(o clustermesh.Origin, h authority.Holder, now time.Time) (standing authority.Standing, known bool) {
 	v := s.verified.of[o]
-	if _, here := s.records.Record(o); !here || v.Bytes == nil || o == s.self || len(h.Addresses) == 0 {
+	if s.records.Peek(o) == nil || v.Bytes == nil || o == s.self || len(h.Addresses) == 0 {
 		return authority.Standing{}, false
 	}
 	would, _ := authority.Certify(v.Statement, s.Known(v.Statement, *s.objects, now), now)

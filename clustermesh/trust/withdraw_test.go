@@ -15,11 +15,11 @@ type saying struct {
 	record clustermesh.Record
 }
 
-func (s saying) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
+func (s saying) Peek(o clustermesh.Origin) *clustermesh.Record {
 	if o != s.record.Origin {
-		return clustermesh.Record{}, false
+		return nil
 	}
-	return s.record, true
+	return &s.record
 }
 
 // TestWithdrawnTakesNothing: what a node keeps under a withdrawn statement is free for others, whether the node

@@ -80,11 +80,9 @@ func (v *observer) knowMembers() {
 	}
 }
 
-// alive notes a sign of life of a node.
-func (v *observer) alive(o clustermesh.Origin, note func(now time.Time)) {
-	before := v.contacts.Contact(o)
-	note(v.now)
-	if v.contacts.Contact(o) != before {
+// alive notes whether a sign of life changed the contact with a node.
+func (v *observer) alive(changed bool) {
+	if changed {
 		v.touch()
 		v.actions.Beat = true // the leader may have to give way
 	}

@@ -43,7 +43,15 @@ type Session struct {
 	shown Shown
 	// first is how far the peer was trusted when the connection was made.
 	first   authority.PeerTrust
+	judged  judgement
 	counted bool // by contacts
+}
+
+// judgement is how far a peer is trusted, and on which basis; none is the zero one.
+type judgement struct {
+	made  bool
+	basis uint64 // see trust.Store.Basis
+	trust authority.PeerTrust
 }
 
 // meet decides about a peer, and notes that its node is there if it is believed to be that.
@@ -60,7 +68,7 @@ func (n *Node) meet(p Peer, shown Shown, addr string) (*Session, error) {
 		return nil, member.ErrOtherCluster
 	}
 	if p.Origin != n.cfg.Self && s.first == authority.Trusted {
-		n.alive(p.Origin, func(now time.Time) { n.contacts.Met(p.ID, now) })
+		n.alive(n.contacts.Met(p.ID, n.now))
 	}
 	return s, nil
 }
@@ -136,11 +144,16 @@ func (s *Session) Trusted() bool {
 // peerTrust judges the peer by what is known now.
 func (s *Session) peerTrust() authority.PeerTrust {
 	store := s.node.trust
+	basis := store.Basis()
+	if s.judged.made && s.judged.basis == basis {
+		return s.judged.trust
+	}
 	if s.shown.Generation != store.Generation() {
 		s.shown.Generation = store.Generation()
 		s.shown.Stated = store.Pins().Proves(s.peer.Origin, s.peer.Key, s.peer.Statement) == nil
 	}
-	return store.PeerTrust(s.proof())
+	s.judged = judgement{true, basis, store.PeerTrust(s.proof())}
+	return s.judged.trust
 }
 
 // proof returns what the peer proves.
@@ -151,15 +164,13 @@ func (s *Session) proof() trust.Peer {
 // heard notes a frame from the node.
 func (s *Session) heard() {
 	n := s.node
-	n.alive(s.peer.Origin, func(now time.Time) {
-		if s.counted {
-			n.contacts.Frame(s.peer.ID, now)
-			return
-		}
-		s.counted = true
-		n.contacts.Stream(s.peer.ID, +1, now)
-		n.actions.Beat = true
-	})
+	if s.counted {
+		n.alive(n.contacts.Frame(s.peer.ID, n.now))
+		return
+	}
+	s.counted = true
+	n.alive(n.contacts.Stream(s.peer.ID, +1, n.now))
+	n.actions.Beat = true
 }
 
 // Close ends the session.
@@ -167,7 +178,7 @@ func (s *Session) Close(now time.Time) {
 	n := s.node
 	n.now = now
 	if s.counted {
-		n.alive(s.peer.Origin, func(now time.Time) { n.contacts.Stream(s.peer.ID, -1, now) })
+		n.alive(n.contacts.Stream(s.peer.ID, -1, now))
 		n.actions.Beat = true // a broken stream can make a probe due
 	}
 }

@@ -202,6 +202,16 @@ func TestBeliefChanges(t *testing.T) {
 	heard("another root is pinned", shows, false)
 	n.Repin(pins, now)
 	heard("the pins are as before", shows, true)
+	revoking := clustermesh.Record{Origin: clustermesh.Origin{Cluster: "east"}, Stamp: clustermesh.Stamp{Epoch: uint64(now.UnixMilli()), Version: 1}}
+	revoking.Content.Revoked = []string{key.Public().Fingerprint()}
+	if e, err = replica.NewEntry(revoking); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = e.Bytes(); err != nil {
+		t.Fatal(err)
+	}
+	shows.Receive(&replica.Snapshot{Entries: []replica.Entry{e.Sealed(authority.Seal(*root("east"), raw, nil))}}, now)
+	heard("its cluster revoked its key", shows, false)
 }
 
 // TestTwinProves: another daemon with this node's name and key, on a cloned machine, is reported.

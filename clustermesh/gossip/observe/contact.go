@@ -3,6 +3,7 @@ package observe
 import (
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -71,7 +72,7 @@ type contact struct {
 	at       int                          // its slot
 	written  written                      // who wrote its record
 	shown    clustermesh.Contact          // what the index has of it
-	lives    map[uint64]life              // members that memberlist calls alive, by boot
+	lives    []life                       // members that memberlist calls alive: nearly always one
 	metAt    time.Time                    // when a life of the daemon last proved that it is there; see Contacts.Met
 	metBoot  uint64                       // which life that was
 	metAddr  netip.AddrPort               // where a dial proved who it is
@@ -109,10 +110,21 @@ func (n *contact) wrote(rec clustermesh.Record, known bool) {
 }
 
 type life struct {
+	boot  uint64
 	addr  netip.AddrPort
 	since time.Time
 	met   bool // since then, the daemon has proven that it is there
 	gone  bool // memberlist calls it gone, and its stream speaks all the same
+}
+
+// life returns a life that is a member; nil if that is none.
+func (n *contact) life(boot uint64) *life {
+	for i := range n.lives {
+		if n.lives[i].boot == boot {
+			return &n.lives[i]
+		}
+	}
+	return nil
 }
 
 // met reports whether a life that is a member has proven that it is there.
@@ -128,9 +140,8 @@ func (n *contact) met() bool {
 // unmeet forgets that.
 func (n *contact) unmeet() {
 	n.metAt = time.Time{}
-	for b, l := range n.lives {
-		l.met = false
-		n.lives[b] = l
+	for i := range n.lives {
+		n.lives[i].met = false
 	}
 }
 
@@ -158,8 +169,8 @@ func (n *contact) of() clustermesh.Contact {
 	if s := n.state(); s != clustermesh.Alive {
 		return s
 	}
-	for boot, l := range n.lives {
-		if l.met && (boot <= n.written.epoch || boot == n.written.life) {
+	for _, l := range n.lives {
+		if l.met && (l.boot <= n.written.epoch || l.boot == n.written.life) {
 			return clustermesh.Alive
 		}
 	}
@@ -174,14 +185,18 @@ func (n *contact) back(now time.Time) bool {
 // join notes a member at an address. It is no sign of life by itself.
 func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 	heard := n.streams > 0 && now.Sub(n.framed) <= stalled || now.Sub(n.metAt) < metAge
-	l := life{addr: addr, since: now, met: boot == n.metBoot && !n.metAt.IsZero() && heard}
+	l := life{boot: boot, addr: addr, since: now, met: boot == n.metBoot && !n.metAt.IsZero() && heard}
 	if len(n.lives) == 0 {
 		n.ask = now.Add(metGrace)
 		if n.due.Before(n.ask) {
 			n.due = n.ask
 		}
 	}
-	n.lives[boot] = l
+	if known := n.life(boot); known != nil {
+		*known = l
+	} else {
+		n.lives = append(n.lives, l)
+	}
 	n.addr = addr
 	if l.met {
 		n.heard = now
@@ -192,12 +207,13 @@ func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 
 // speaks reports whether a life proves all the time that it is there.
 func (n *contact) speaks(boot uint64, now time.Time) bool {
-	return boot == n.metBoot && n.lives[boot].met && n.streams > 0 && now.Sub(n.framed) <= stalled
+	l := n.life(boot)
+	return l != nil && l.met && boot == n.metBoot && n.streams > 0 && now.Sub(n.framed) <= stalled
 }
 
 // leave notes that a member is gone.
 func (n *contact) leave(boot uint64, now time.Time) {
-	delete(n.lives, boot)
+	n.lives = slices.DeleteFunc(n.lives, func(l life) bool { return l.boot == boot })
 	if n.met() {
 		return
 	}
@@ -214,12 +230,17 @@ func (n *contact) meet(boot uint64, now time.Time) {
 	if !n.met() || n.mute > 0 {
 		n.streamed = n.streams > 0
 	}
-	if l, member := n.lives[boot]; member {
+	if l := n.life(boot); l != nil {
 		l.met = true
-		n.lives[boot] = l
 	}
 	n.metBoot, n.metAt, n.heard = boot, now, now
 	n.revive(now)
+}
+
+// known reports whether nothing but times changes if a life proves again that it is there.
+func (n *contact) known(boot uint64) bool {
+	l := n.life(boot)
+	return l != nil && l.met && boot == n.metBoot && !n.answered && n.since.IsZero() && n.rounds == 0 && n.mute == 0
 }
 
 // unmet reports whether to ask a member for a proof that it is there.
@@ -296,14 +317,14 @@ func (n *contact) pause() time.Duration {
 // otherwise that of the member that started last, or where the node was last a member. A holder of
 // the gossip key can name lives and addresses.
 func (n *contact) where() netip.AddrPort {
-	if l, member := n.lives[n.metBoot]; member {
+	if l := n.life(n.metBoot); l != nil {
 		return l.addr
 	}
 	addr := n.addr
 	var boot uint64
-	for b, l := range n.lives {
-		if b >= boot {
-			boot, addr = b, l.addr
+	for _, l := range n.lives {
+		if l.boot >= boot {
+			boot, addr = l.boot, l.addr
 		}
 	}
 	return addr

@@ -14,7 +14,7 @@ import (
 
 // TestState: what a node is, of what was seen of it last.
 func TestState(t *testing.T) {
-	live, met := map[uint64]life{5: {}}, map[uint64]life{5: {met: true}}
+	live, met := []life{{boot: 5}}, []life{{boot: 5, met: true}}
 	ago := time.Unix(1, 0)
 	for _, tc := range []struct {
 		name  string
@@ -49,7 +49,7 @@ func TestState(t *testing.T) {
 func TestMet(t *testing.T) {
 	now := time.Unix(1000, 0)
 	rng := rand.New(rand.NewPCG(1, 1))
-	n := &contact{lives: map[uint64]life{}}
+	n := &contact{}
 	is := func(what string, want clustermesh.Contact) {
 		t.Helper()
 		if got := n.state(); got != want {
@@ -83,7 +83,7 @@ func TestMet(t *testing.T) {
 	n.probed(Silent, now.Add(1), now.Add(1), rng)
 	is("memberlist does not see it, whatever it is told", clustermesh.Silent)
 
-	early := &contact{lives: map[uint64]life{}}
+	early := &contact{}
 	early.meet(5, now)
 	early.join(5, where, now.Add(metAge/2))
 	if early.state() != clustermesh.Alive {
@@ -94,7 +94,7 @@ func TestMet(t *testing.T) {
 // TestWanted: whom to probe when.
 func TestWanted(t *testing.T) {
 	now := time.Unix(1000, 0)
-	met := map[uint64]life{5: {met: true}}
+	met := []life{{boot: 5, met: true}}
 	for _, tc := range []struct {
 		name string
 		seen contact
@@ -222,7 +222,7 @@ func TestDuplicates(t *testing.T) {
 // TestNewLifeProvesItselfFirst: a daemon that was restarted proves that it is there before
 // memberlist notes that its old life is gone and the new one is here. It is alive at once.
 func TestNewLifeProvesItselfFirst(t *testing.T) {
-	n := &contact{lives: map[uint64]life{}}
+	n := &contact{}
 	now := time.Unix(1000, 0)
 	n.join(5, where, now)
 	n.meet(5, now)

@@ -95,9 +95,7 @@ func (c *Contacts) Leave(m member.ID, now time.Time) {
 		n.leave(m.Boot, now)
 		return
 	}
-	l := n.lives[m.Boot]
-	l.gone = true
-	n.lives[m.Boot] = l
+	n.life(m.Boot).gone = true
 }
 
 // Sweep ends the lives that memberlist called gone, and whose streams now say nothing either. It reports
@@ -108,9 +106,9 @@ func (c *Contacts) Sweep(now time.Time) (ended bool) {
 		if c.slots[i].is&isParting == 0 {
 			continue
 		}
-		for boot, l := range n.lives {
-			if l.gone && !n.speaks(boot, now) {
-				n.leave(boot, now)
+		for _, l := range slices.Clone(n.lives) {
+			if l.gone && !n.speaks(l.boot, now) {
+				n.leave(l.boot, now)
 				ended = true
 			}
 		}
@@ -120,19 +118,29 @@ func (c *Contacts) Sweep(now time.Time) (ended bool) {
 }
 
 // Met notes that a life of a node's daemon has just proven that it is there: it completed a TLS
-// handshake, or sent a frame on a stream. A recording of either proves nothing to another connection.
-func (c *Contacts) Met(m member.ID, now time.Time) {
+// handshake, or sent a frame on a stream. A recording of either proves nothing to another connection. Met
+// reports whether the contact with the node changed.
+func (c *Contacts) Met(m member.ID, now time.Time) (changed bool) {
 	n := c.node(m.Origin)
+	if n.known(m.Boot) { // as at nearly all heartbeats: then only times change
+		n.metAt, n.heard, n.framed = now, now, now
+		c.slots[n.at].framed = now
+		return false
+	}
+	before := n.state()
 	n.meet(m.Boot, now)
 	c.note(n)
+	return n.state() != before
 }
 
-// Frame notes a frame on a stream from the node.
-func (c *Contacts) Frame(m member.ID, now time.Time) { c.Met(m, now) }
+// Frame notes a frame on a stream from the node, and reports whether the contact with it changed.
+func (c *Contacts) Frame(m member.ID, now time.Time) (changed bool) { return c.Met(m, now) }
 
-// Stream notes that a stream from the node opened (+1) or closed (-1).
-func (c *Contacts) Stream(m member.ID, delta int, now time.Time) {
+// Stream notes that a stream from the node opened (+1) or closed (-1), and reports whether the contact with it
+// changed.
+func (c *Contacts) Stream(m member.ID, delta int, now time.Time) (changed bool) {
 	n := c.node(m.Origin)
+	before := n.state()
 	n.streams += delta
 	if delta > 0 {
 		n.streamed = true
@@ -141,6 +149,7 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) {
 		n.due = now
 	}
 	c.note(n)
+	return n.state() != before
 }
 
 // Unmet returns the members to ask now who they are: those that have not proven that they are there,

@@ -126,7 +126,7 @@ func more(was, is, kind kinds) int {
 
 // add makes room for a node.
 func (c *Contacts) add(o clustermesh.Origin) *contact {
-	n := &contact{origin: o, lives: map[uint64]life{}, at: len(c.slots)}
+	n := &contact{origin: o, at: len(c.slots)}
 	c.nodes[o] = n
 	c.slots = append(c.slots, slot{contact: n})
 	c.note(n)
