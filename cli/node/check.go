@@ -2,8 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/xml"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,51 +128,19 @@ func printChecks(p cli.Printer, checks []check.Check, short bool) {
 	p.Line("%s: %d fine, %d not fine, %s", api.Count(len(checks), "check"), count[check.OK], failed, api.Count(count[check.Warning], "warning"))
 }
 
-// The JUnit form, as CI systems read it.
-type (
-	junitSuite struct {
-		XMLName  xml.Name    `xml:"testsuite"`
-		Name     string      `xml:"name,attr"`
-		Tests    int         `xml:"tests,attr"`
-		Failures int         `xml:"failures,attr"`
-		Errors   int         `xml:"errors,attr"`
-		Cases    []junitCase `xml:"testcase"`
-	}
-	junitCase struct {
-		Class   string        `xml:"classname,attr"`
-		Name    string        `xml:"name,attr"`
-		Failure *junitFailure `xml:"failure"`
-		Error   *junitFailure `xml:"error"`
-		Output  string        `xml:"system-out,omitempty"`
-	}
-	junitFailure struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-	}
-)
-
 func writeJUnit(a *cli.App, checks []check.Check) error {
-	suite := junitSuite{Name: "strait check", Tests: len(checks)}
+	var cases []cli.JUnitCase
 	for _, c := range checks {
-		text := findingsText(c.Findings)
-		one := junitCase{Class: c.Category, Name: c.Title}
+		one := cli.JUnitCase{Class: c.Category, Name: c.Title, Text: findingsText(c.Findings)}
 		switch c.State {
 		case check.Failed:
-			suite.Failures++
-			one.Failure = &junitFailure{cli.Clean(c.Findings[0].Message), text}
+			one.Failure = c.Findings[0].Message
 		case check.Unknown:
-			suite.Errors++
-			one.Error = &junitFailure{cli.Clean(c.Findings[0].Message), text}
-		default:
-			one.Output = text
+			one.Error = c.Findings[0].Message
 		}
-		suite.Cases = append(suite.Cases, one)
+		cases = append(cases, one)
 	}
-	text, err := xml.MarshalIndent(suite, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(a.Stdout, "%s%s\n", xml.Header, text)
-	}
-	return err
+	return cli.WriteJUnit(a.Stdout, "strait check", cases)
 }
 
 func findingsText(all []check.Finding) string {
