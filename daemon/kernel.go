@@ -36,6 +36,7 @@ type kernel struct {
 	foreign    foreign
 	mended     mended
 	drops      drops
+	sockets    sockets
 	mesh       *tunnels      // nil where the mesh is off
 	prober     *prober       // likewise
 	handshakes notify.Signal // wakes the handshaker

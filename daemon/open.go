@@ -24,10 +24,11 @@ func (v viewer) countOpen(clusters []api.Cluster, sockets func() ([]sockdestroy.
 	if err != nil {
 		return err
 	}
-	of := v.clusterOf(drained)
+	of := v.places()
 	seen := make(map[uint64]bool, len(records)) // a record that moves can be listed twice
 	for _, r := range records {
-		if n := of(r.Backend.Addr().Unmap()); r.Connected && n != nil && !seen[r.Cookie] {
+		o, _ := of(r.Backend.Addr().Unmap())
+		if n := drained[o.Cluster]; r.Connected && n != nil && !seen[r.Cookie] {
 			seen[r.Cookie] = true
 			*n++
 		}
@@ -38,34 +39,32 @@ func (v viewer) countOpen(clusters []api.Cluster, sockets func() ([]sockdestroy.
 	return nil
 }
 
-// clusterOf returns a function that finds the counter of the cluster that has an address; nil if no cluster
-// has it. A pod that is gone is found by the range of its node.
-func (v viewer) clusterOf(counters map[clustermesh.ClusterName]*int) func(netip.Addr) *int {
-	pods, ranges := map[netip.Addr]*int{}, map[netip.Prefix]*int{}
+// places returns a function that finds the node that has an address. A pod that is gone is found by the
+// range of its node.
+func (v viewer) places() func(netip.Addr) (clustermesh.Origin, bool) {
+	pods, ranges := map[netip.Addr]clustermesh.Origin{}, map[netip.Prefix]clustermesh.Origin{}
 	for o, r := range v.state.Records.All() {
-		n := counters[o.Cluster]
-		if n == nil {
-			continue
-		}
 		for i := range r.Content.Endpoints {
-			pods[r.Content.Endpoints[i].Addr.Unmap()] = n
+			pods[r.Content.Endpoints[i].Addr.Unmap()] = o
 		}
 		if r.Content.Node == nil {
 			continue
 		}
 		for _, p := range r.Content.Node.Prefixes {
-			ranges[p] = n
+			ranges[p] = o
 		}
 	}
-	return func(a netip.Addr) *int {
-		if n := pods[a]; n != nil {
-			return n
+	return func(a netip.Addr) (clustermesh.Origin, bool) {
+		if o, is := pods[a]; is {
+			return o, true
 		}
-		for p, n := range ranges {
-			if p.Contains(a) {
-				return n
+		var of clustermesh.Origin
+		bits := -1
+		for p, o := range ranges {
+			if p.Contains(a) && p.Bits() > bits {
+				of, bits = o, p.Bits()
 			}
 		}
-		return nil
+		return of, bits >= 0
 	}
 }

@@ -19,6 +19,16 @@ type Pods struct {
 	Addresses []netip.Addr
 	// OptOut are the UIDs of the pods that opted out of balancing, sorted.
 	OptOut []string
+	// Named are the pods that have not terminated, in no order.
+	Named []NamedPod
+}
+
+// NamedPod is how a pod's processes and packets are recognised.
+type NamedPod struct {
+	ID
+	UID string
+	// Addresses are its own; none if it uses the network of its node.
+	Addresses []netip.Addr
 }
 
 // ReadPods reads the pods, which must all be on one node.
@@ -31,14 +41,11 @@ func ReadPods(objs Objects) Pods {
 		if p.optOut {
 			out.OptOut = append(out.OptOut, p.uid)
 		}
-		if p.hostNetwork {
-			continue
+		named := NamedPod{ID: p.ID, UID: p.uid}
+		if !p.hostNetwork {
+			named.Addresses = p.addresses()
 		}
-		for _, ip := range p.ips {
-			if a, err := netip.ParseAddr(ip); err == nil {
-				out.Addresses = append(out.Addresses, a)
-			}
-		}
+		out.Named, out.Addresses = append(out.Named, named), append(out.Addresses, named.Addresses...)
 	}
 	slices.SortFunc(out.Addresses, netip.Addr.Compare)
 	slices.Sort(out.OptOut)
@@ -52,6 +59,15 @@ type Pod struct {
 	optOut, hostNetwork bool
 	phase               corev1.PodPhase
 	ips                 []string
+}
+
+func (p *Pod) addresses() (out []netip.Addr) {
+	for _, ip := range p.ips {
+		if a, err := netip.ParseAddr(ip); err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 func podFrom(in *corev1.Pod) *Pod {

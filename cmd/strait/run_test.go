@@ -16,6 +16,7 @@ import (
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/fake"
 	"strait.io/strait/daemon/api/server"
 )
 
@@ -28,6 +29,7 @@ type view struct {
 	Members  []api.Member
 	Policies []api.Policy
 	Peers    []api.Guest
+	Flows    []api.Flow
 }
 
 func (v *view) services() *api.ServiceList {
@@ -76,6 +78,20 @@ func (s *source) PolicyList() *api.PolicyList {
 		return api.NewPolicyList(v.Status.Viewpoint(), v.Policies)
 	}
 	return nil
+}
+
+func (s *source) Flows(_ context.Context, service string) (*api.FlowList, error) {
+	if v := s.view.Load(); v != nil {
+		return api.NewFlowList(v.Status.Viewpoint(), v.Flows, service, ""), nil
+	}
+	return nil, nil
+}
+
+func (s *source) TrafficList(context.Context) (*api.TrafficList, error) {
+	if v := s.view.Load(); v != nil {
+		return api.NewTrafficList(v.Status.Viewpoint(), (&fake.View{Services: v.Services}).Traffic, v.Flows, ""), nil
+	}
+	return nil, nil
 }
 
 func (s *source) Peers() *api.PeerList {

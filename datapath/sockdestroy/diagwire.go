@@ -30,7 +30,9 @@ type diagRequest struct {
 	family uint8
 	proto  l4.Proto
 	states uint32
-	id     diagID
+	// more has a bit for each attribute that is asked for besides those that the kernel always adds.
+	more uint8
+	id   diagID
 }
 
 func (r diagRequest) message(kind, flags uint16) []byte {
@@ -39,7 +41,7 @@ func (r diagRequest) message(kind, flags uint16) []byte {
 	b = binary.NativeEndian.AppendUint16(b, kind)
 	b = binary.NativeEndian.AppendUint16(b, flags)
 	b = append(b, make([]byte, 8)...) // sequence and port: only one request is open at a time
-	b = append(b, r.family, uint8(r.proto), 0, 0)
+	b = append(b, r.family, uint8(r.proto), r.more, 0)
 	b = binary.NativeEndian.AppendUint32(b, r.states)
 	return append(b, r.id[:]...)
 }
@@ -48,14 +50,21 @@ func (r diagRequest) message(kind, flags uint16) []byte {
 type diagSocket struct {
 	family uint8
 	id     diagID
+	inode  uint32
+	// attributes are what follows it. They are in the buffer of the connection, and are overwritten.
+	attributes []byte
 }
 
-func (s *diagSocket) peer() netip.AddrPort {
-	port := binary.BigEndian.Uint16(s.id[2:])
+func (s *diagSocket) local() netip.AddrPort { return s.address(0, 4) }
+func (s *diagSocket) peer() netip.AddrPort  { return s.address(2, 20) }
+
+// address reads an address and a port of the ID.
+func (s *diagSocket) address(portAt, addrAt int) netip.AddrPort {
+	port := binary.BigEndian.Uint16(s.id[portAt:])
 	if s.family == unix.AF_INET {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(s.id[20:])), port)
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(s.id[addrAt:])), port)
 	}
-	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(s.id[20:])).Unmap(), port)
+	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(s.id[addrAt:])).Unmap(), port)
 }
 
 // diagConn is a netlink socket in the network namespace in which it was opened.
@@ -149,7 +158,9 @@ func parse(b []byte, each func(diagSocket)) (done bool, err error) {
 			if len(body) < sizeofSocket {
 				return true, fmt.Errorf("sock_diag message of %d bytes, want at least %d", len(body), sizeofSocket)
 			}
-			each(diagSocket{family: body[0], id: diagID(body[4:])})
+			each(diagSocket{
+				family: body[0], id: diagID(body[4:]), inode: binary.NativeEndian.Uint32(body[68:]), attributes: body[sizeofSocket:],
+			})
 		}
 		b = b[min(len(b), (size+3)&^3):]
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,6 +56,46 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// attribute makes one attribute of an answer.
+func attribute(kind uint16, value []byte) []byte {
+	b := binary.NativeEndian.AppendUint16(nil, uint16(unix.SizeofNlAttr+len(value)))
+	b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
+	return append(b, make([]byte, -len(b)&3)...)
+}
+
+// TestSocketAttributes: what the kernel adds to a socket is read, and what is missing or cut off is
+// unknown, not zero.
+func TestSocketAttributes(t *testing.T) {
+	info := make([]byte, 248)
+	binary.NativeEndian.PutUint32(info[68:], 1500)
+	binary.NativeEndian.PutUint64(info[128:], 70)
+	binary.NativeEndian.PutUint64(info[200:], 12)
+	binary.NativeEndian.PutUint64(info[208:], 2)
+	cgroup := binary.NativeEndian.AppendUint64(nil, 4711)
+	full := append(attribute(attrCgroup, cgroup), attribute(attrInfo, info)...)
+	tcp := TCP{Sent: 10, Received: 70, RTT: 1500 * time.Microsecond}
+	for _, c := range []struct {
+		name       string
+		proto      l4.Proto
+		attributes []byte
+		cgroup     uint64
+		tcp        *TCP
+	}{
+		{"all", l4.TCP, full, 4711, &tcp},
+		{"UDP has no bytes", l4.UDP, full, 4711, nil},
+		{"none", l4.TCP, nil, 0, nil},
+		{"an older tcp_info", l4.TCP, attribute(attrInfo, info[:192]), 0, nil},
+		{"cut off", l4.TCP, full[:len(full)-8], 4711, nil},
+		{"a length of zero", l4.TCP, make([]byte, 16), 0, nil},
+	} {
+		s := diagSocket{family: unix.AF_INET, inode: 9, attributes: c.attributes}
+		got := s.socket(c.proto)
+		if got.Inode != 9 || got.Cgroup != c.cgroup || (got.TCP == nil) != (c.tcp == nil) || c.tcp != nil && *got.TCP != *c.tcp {
+			t.Errorf("%s: got %+v, %+v", c.name, got, got.TCP)
+		}
+	}
+}
+
 func TestRequestSize(t *testing.T) {
 	b := diagRequest{family: unix.AF_INET, proto: l4.UDP}.message(unix.SOCK_DESTROY, unix.NLM_F_ACK)
 	if len(b) != 72 || binary.NativeEndian.Uint32(b) != 72 {
@@ -66,6 +107,6 @@ func FuzzParse(f *testing.F) {
 	f.Add(netlink(unix.NLMSG_DONE, make([]byte, 4)))
 	f.Add(netlink(unix.SOCK_DIAG_BY_FAMILY, answer(unix.AF_INET, []byte{127, 0, 0, 2})))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = parse(b, func(s diagSocket) { s.peer(); s.id.cookie() }) // it must end, and not panic
+		_, _ = parse(b, func(s diagSocket) { s.peer(); s.id.cookie(); s.socket(l4.TCP) }) // it must end, and not panic
 	})
 }

@@ -146,7 +146,7 @@ var Table = []Package{
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
+		"datapath", "datapath/socklb", "datapath/socklb/cgroup", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
 		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/trustlevel", "daemon/objects",
 	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client", "daemon/api/table"}},
 
@@ -167,7 +167,7 @@ var Table = []Package{
 	}},
 	{
 		Path: "cmd/strait", Imports: []string{"cli", "cli/fleet", "cli/kernel", "cli/node", "daemon/api", "demo", "docs"},
-		Tests: []string{"clustermesh/authority", "datapath", "datapath/socklb", "datapath/socklb/inspect", "daemon/api/client", "daemon/api/server"},
+		Tests: []string{"clustermesh/authority", "datapath", "datapath/socklb", "datapath/socklb/inspect", "daemon/api/client", "daemon/api/fake", "daemon/api/server"},
 	},
 
 	// It asks the daemons and also reads the maps that they pinned: a daemon can be dead.

@@ -5,6 +5,7 @@
 package fake
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type View struct {
 	Services []api.Service
 	Nodes    []api.Node
 	Tunnels  []api.NodeTunnels
+	Flows    []api.Flow
 }
 
 // Source is a View that tests may change while a server answers from it.
@@ -83,6 +85,24 @@ func (s *Source) Tunnels(of string) (*api.TunnelList, error) {
 	return api.NewTunnelList(v.Status.Viewpoint(), slices.DeleteFunc(slices.Clone(v.Tunnels), func(t api.NodeTunnels) bool {
 		return of != "" && of != t.Node
 	})), nil
+}
+
+// Flows are those of the view; nil without a view.
+func (s *Source) Flows(_ context.Context, service string) (*api.FlowList, error) {
+	v := s.view.Load()
+	if v == nil {
+		return nil, nil
+	}
+	return api.NewFlowList(v.Status.Viewpoint(), v.Flows, service, ""), nil
+}
+
+// TrafficList is that of the view; nil without a view.
+func (s *Source) TrafficList(context.Context) (*api.TrafficList, error) {
+	v := s.view.Load()
+	if v == nil {
+		return nil, nil
+	}
+	return api.NewTrafficList(v.Status.Viewpoint(), v.Traffic, v.Flows, ""), nil
 }
 
 // PolicyList is nil, as while a daemon starts.

@@ -26,13 +26,15 @@ func (s *Server) answers() http.Handler {
 		}
 	})
 	mux.HandleFunc("GET /v1/nodes", whole(s.src.Nodes))
-	mux.HandleFunc("GET /v1/tunnels", func(w http.ResponseWriter, r *http.Request) {
-		if l, err := s.src.Tunnels(r.URL.Query().Get("of")); err != nil {
-			writeRefusal(w, err)
-		} else {
-			whole(func() *api.TunnelList { return l })(w, r)
-		}
-	})
+	mux.HandleFunc("GET /v1/tunnels", fallible(func(r *http.Request) (*api.TunnelList, error) {
+		return s.src.Tunnels(r.URL.Query().Get("of"))
+	}))
+	mux.HandleFunc("GET /v1/flows", fallible(func(r *http.Request) (*api.FlowList, error) {
+		return s.src.Flows(r.Context(), r.URL.Query().Get("service"))
+	}))
+	mux.HandleFunc("GET /v1/traffic", fallible(func(r *http.Request) (*api.TrafficList, error) {
+		return s.src.TrafficList(r.Context())
+	}))
 	mux.HandleFunc("GET /v1/members", whole(s.src.MemberList))
 	mux.HandleFunc("GET /v1/policies", whole(s.src.PolicyList))
 	mux.HandleFunc("GET /v1/peers", whole(s.src.Peers))
@@ -53,7 +55,7 @@ func (s *Server) answers() http.Handler {
 	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fmt.Sprintf("this straitd has no %s", r.URL.Path),
-			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…")
+			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/flows, /v1/traffic, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -69,6 +71,17 @@ func whole[T any](list func() *T) http.HandlerFunc {
 			writeStarting(w)
 		} else {
 			writeJSON(w, http.StatusOK, l)
+		}
+	}
+}
+
+// fallible answers with a list, that there is none yet, or why it is refused.
+func fallible[T any](list func(*http.Request) (*T, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if l, err := list(r); err != nil {
+			writeRefusal(w, err)
+		} else {
+			whole(func() *T { return l })(w, r)
 		}
 	}
 }

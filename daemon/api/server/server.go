@@ -41,6 +41,10 @@ type Source interface {
 	Tunnels(of string) (*api.TunnelList, error)
 	MemberList() *api.MemberList
 	Peers() *api.PeerList
+	// Flows and TrafficList tell who calls whom from this node: one service, or all for "". They look at
+	// all sockets of the machine. The error is why that is not possible.
+	Flows(ctx context.Context, service string) (*api.FlowList, error)
+	TrafficList(ctx context.Context) (*api.TrafficList, error)
 	// PolicyList lists the cluster's policies; nil while the daemon starts.
 	PolicyList() *api.PolicyList
 	// MirrorOf returns the policy by which a Service, as NAMESPACE/NAME, is a mirror, and its sources, as

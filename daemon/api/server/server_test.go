@@ -77,6 +77,8 @@ func TestHandlerErrorsAreAnswers(t *testing.T) {
 		{"a mirror", "GET", "/v1/explain?service=shop/far", fake.Sample(), 404, "is a mirror of us-west/shop/cart, us-east/shop/cart by policy stars"},
 		{"unknown path", "GET", "/v2/status", fake.Sample(), 404, "/v1/services"},
 		{"writing", "POST", "/v1/status", fake.Sample(), 405, "read-only"},
+		{"no plan for flows", "GET", "/v1/flows", nil, 503, "has no plan yet"},
+		{"no plan for traffic", "GET", "/v1/traffic", nil, 503, "has no plan yet"},
 		{"not JSON", "GET", "/v1/services", broken, 500, "encode the answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

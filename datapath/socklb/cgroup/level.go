@@ -90,9 +90,9 @@ func ownLevels() (map[uint64]uint32, error) {
 	return levels, nil
 }
 
-// search finds the paths of cgroups on all mounts of cgroup v2, for processes that cannot open them
-// by id.
-func search(ids map[uint64]bool) (map[uint64]string, error) {
+// Search finds the paths of cgroups, given their ids, on all mounts of cgroup v2, for processes that
+// cannot open them by id. It walks the whole tree.
+func Search(ids map[uint64]bool) (map[uint64]string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ func (t *Tree) Paths(ids map[uint64]bool) ([]string, error) {
 		}
 	}
 	if len(unseen) > 0 {
-		found, err := search(unseen)
+		found, err := Search(unseen)
 		if err != nil {
 			return nil, fmt.Errorf("find cgroups: %w", err)
 		}
