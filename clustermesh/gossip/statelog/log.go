@@ -3,11 +3,11 @@
 // Inputs are a path and Ops. Outputs are the values that the file holds, and, if the file is damaged, how
 // much of it cannot be read. It must not know what keys and values are.
 //
-// The file is a line, and then entries with a length and a checksum (format.go). The last entry of a key
-// counts (index.go). A crash in the middle of a write leaves a beginning of it; the entries before the
-// first one that cannot be read count, and the next write replaces the rest. Compact and Replace write a
-// new file beside the old one, and rename it. All of it is bounded when it is read, because a disk or an
-// operator may have written it.
+// The file is a line, and then entries (format.go), each in a frame with a length and a checksum (frame.go);
+// logs of another kind use the frames alone. The last entry of a key counts (index.go). A crash in the
+// middle of a write leaves a beginning of it; the entries before the first one that cannot be read count,
+// and the next write replaces the rest. Compact and Replace write a new file beside the old one, and
+// rename it. All of it is bounded when it is read, because a disk or an operator may have written it.
 //
 // Why there is no library for it: go.etcd.io/bbolt maps its file, and a damaged page ends the process with a
 // fault or a panic, where a daemon must start with what can be read; it also writes whole pages and never
