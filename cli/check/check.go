@@ -84,6 +84,7 @@ type checker struct {
 	nodes  []Node
 	client string
 	checks []Check
+	taken  []problem.Code // those that a check of its own has
 }
 
 // add adds a check, which holds if there are no findings. Equal findings of several nodes become
@@ -121,6 +122,24 @@ func (c *checker) each(find func(n Node, s *api.Status) []Finding) (out []Findin
 		}
 	}
 	return out
+}
+
+// either collects the problems with these codes, and what is found at the nodes that report none of
+// them. What a daemon reports is one finding, of the check that it is about: taken keeps the list of
+// all problems from having it again.
+func (c *checker) either(codes []problem.Code, find func(n Node, s *api.Status) []Finding) []Finding {
+	c.taken = append(c.taken, codes...)
+	return c.each(func(n Node, s *api.Status) (out []Finding) {
+		for _, p := range s.Problems {
+			if slices.Contains(codes, p.Code) {
+				out = append(out, reported(p))
+			}
+		}
+		if len(out) == 0 && find != nil {
+			out = find(n, s)
+		}
+		return out
+	})
 }
 
 func found(state State, try, format string, args ...any) []Finding {

@@ -29,6 +29,9 @@ func well() (out []Node) {
 	return out
 }
 
+// asAnswered gives a node's status what every answer has.
+func asAnswered(n Node) { *n.Status = api.NewStatusAnswer(*n.Status).Status }
+
 // TestWell: if all is well, every check holds.
 func TestWell(t *testing.T) {
 	checks := Run(well(), "v1")
@@ -65,8 +68,29 @@ func TestFaults(t *testing.T) {
 			"the socket hooks are attached", Failed, "bypass strait", "c1/n1 c1/n2"},
 		"a full map": {func(n []Node) {
 			n[0].Status.Datapath.Maps[0].Used, n[0].Status.Datapath.Maps[0].Setting = 90, "maps.frontends"
+			asAnswered(n[0])
 		},
-			"the kernel's maps have room", Warning, "map frontends is 90 % full", "c1/n1"},
+			"the kernel's maps have room", Warning, "map frontends: is 90 % full", "c1/n1"},
+		"another program": {func(n []Node) {
+			n[1].Status.Datapath.Foreign = []datapath.ForeignProgram{{Hook: "connect4", Name: "other"}}
+			asAnswered(n[1])
+		},
+			"no other program decides first", Warning, "run before strait's (other", "c1/n2"},
+		"a blocked tunnel that is reported": {func(n []Node) {
+			n[0].Status.Clusters[1].Tunnels.States = map[string]int{"carrying": 1, "silent": 1}
+			n[0].Status.Problems = []problem.Problem{{Code: problem.TunnelSilent, Object: "tunnel to c2/n1", Message: "carries nothing"}}
+		},
+			"the tunnels carry packets", Failed, "tunnel to c2/n1: carries nothing", "c1/n1"},
+		"no leader, which a daemon reports": {func(n []Node) {
+			n[2].Status.Leader = false
+			n[3].Status.Problems = []problem.Problem{{Code: problem.NobodyLeads, Object: "Deployment strait-leader", Message: "none of its pods"}}
+		},
+			"each cluster has a leader", Failed, "none of its pods", "c2/n2"},
+		"no pins, which a daemon reports": {func(n []Node) {
+			n[0].Status.Authority = api.AuthorityEverybody
+			n[0].Status.Problems = []problem.Problem{{Code: problem.EverybodyTrusted, Object: "cluster c1", Message: "every holder of the key", Warning: true}}
+		},
+			"only pinned clusters are trusted", Warning, "cluster c1: every holder of the key", "c1/n1"},
 		"a cluster is not heard": {func(n []Node) { n[1].Status.Clusters[1].State = api.Held },
 			"every node hears every cluster", Failed, "cluster c2 is held", "c1/n2"},
 		"a node is gone": {func(n []Node) { n[0].Status.Clusters[1].Alive, n[0].Status.Clusters[1].Dead = 1, 1 },

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"strait.io/strait/daemon/api"
-	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -88,27 +87,13 @@ func (c *checker) datapaths() {
 		}
 		return found(Failed, "see the log of straitd on that node", "not attached: connections bypass strait")
 	})...)
-	c.add(category, "no other program decides first", c.each(func(_ Node, s *api.Status) []Finding {
-		ahead := datapath.Names(datapath.Ahead(s.Datapath.Foreign))
-		if len(ahead) == 0 {
-			return nil
-		}
-		return found(Warning, "strait help STR3103", "%s, of other software, decides before strait", strings.Join(ahead, ", "))
-	})...)
-	c.add(category, "the kernel's maps have room", c.each(func(_ Node, s *api.Status) (out []Finding) {
-		for _, m := range s.Datapath.Maps {
-			if m.Share() < 0.8 || m.Soft {
-				continue
-			}
-			try := "see strait help for the problem that comes when it is full"
-			if m.Setting != "" {
-				try = "raise " + m.Setting
-			}
-			out = append(out, found(Warning, try, "map %s is %s full", m.Map, api.Percent(m.Share()))...)
-		}
-		return out
-	})...)
+	c.add(category, "no other program decides first", c.either([]problem.Code{problem.HooksShared}, nil)...)
+	c.add(category, "the kernel's maps have room", c.either([]problem.Code{problem.MapFull, problem.MapNearlyFull}, nil)...)
 }
+
+// tunnelCodes are those of the problems with what tunnels carry.
+var tunnelCodes = []problem.Code{problem.TunnelNever, problem.TunnelSilent, problem.TunnelOneWay, problem.TunnelLossy,
+	problem.TunnelNarrow, problem.TunnelsAllSilent, problem.TunnelsUnprobed}
 
 func (c *checker) clusterset() {
 	const category = "clusterset"
@@ -129,7 +114,7 @@ func (c *checker) clusterset() {
 		}
 		return out
 	})...)
-	c.add(category, "the tunnels carry packets", c.each(func(_ Node, s *api.Status) (out []Finding) {
+	c.add(category, "the tunnels carry packets", c.either(tunnelCodes, func(_ Node, s *api.Status) (out []Finding) {
 		for _, o := range s.Clusters {
 			if o.Tunnels == nil {
 				continue
@@ -142,8 +127,9 @@ func (c *checker) clusterset() {
 		}
 		return out
 	})...)
-	c.add(category, "each cluster has a leader", c.leaders()...)
-	c.add(category, "only pinned clusters are trusted", c.each(func(_ Node, s *api.Status) []Finding {
+	reported := c.either([]problem.Code{problem.NobodyLeads}, nil)
+	c.add(category, "each cluster has a leader", append(reported, c.leaders()...)...)
+	c.add(category, "only pinned clusters are trusted", c.either([]problem.Code{problem.EverybodyTrusted}, func(_ Node, s *api.Status) []Finding {
 		if s.Authority == "" || s.Authority == api.AuthorityPinned {
 			return nil
 		}
@@ -167,11 +153,19 @@ func (c *checker) leaders() (out []Finding) {
 		}
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(whole)) {
-		if whole[cluster] && leads[cluster] == 0 && c.asked(cluster) > 1 {
+		if whole[cluster] && leads[cluster] == 0 && c.asked(cluster) > 1 && !c.leaderless(cluster) {
 			out = append(out, found(Failed, "see the logs of the daemons, and whether the cluster's API server answers", "no node of cluster %s leads it: what it exports does not change", cluster)...)
 		}
 	}
 	return out
+}
+
+// leaderless reports whether a daemon of the cluster reports that none leads.
+func (c *checker) leaderless(cluster string) bool {
+	return slices.ContainsFunc(c.nodes, func(n Node) bool {
+		return n.Cluster == cluster && n.Status != nil &&
+			slices.ContainsFunc(n.Status.Problems, func(p problem.Problem) bool { return p.Code == problem.NobodyLeads })
+	})
 }
 
 func (c *checker) asked(cluster string) (n int) {
@@ -192,12 +186,12 @@ var groups = []struct {
 	{'5', "gossip and replication"}, {'6', "the API server"}, {'7', "DNS"}, {'8', "the daemons"},
 }
 
-// problems are what the daemons report.
+// problems are what the daemons report, without what the other checks have.
 func (c *checker) problems() {
 	for _, g := range groups {
 		c.add("problems", "no problems with "+g.title, c.each(func(_ Node, s *api.Status) (out []Finding) {
 			for _, p := range s.Problems {
-				if len(p.Code) > 3 && p.Code[3] == g.digit {
+				if len(p.Code) > 3 && p.Code[3] == g.digit && !slices.Contains(c.taken, p.Code) {
 					out = append(out, reported(p))
 				}
 			}
