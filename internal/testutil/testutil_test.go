@@ -95,3 +95,20 @@ func waiter(t *testing.T) *exec.Cmd {
 	})
 	return cmd
 }
+
+func TestPause(t *testing.T) {
+	for _, tc := range []struct {
+		name                string
+		waited, check, want time.Duration
+	}{
+		{"at first", 0, 0, pollEvery},
+		{"a tenth of the wait", time.Second, time.Millisecond, 100 * time.Millisecond},
+		{"no more than the longest", time.Minute, time.Millisecond, settledPause},
+		{"a check that takes long", time.Second, 300 * time.Millisecond, 600 * time.Millisecond},
+		{"a check that takes very long", time.Minute, 10 * time.Second, maxPause},
+	} {
+		if got := pause(tc.waited, tc.check); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}

@@ -25,7 +25,7 @@ import (
 type shared struct {
 	// suffix ends the name of its folder.
 	suffix string
-	once   sync.Once
+	mu     sync.Mutex // held while it comes up
 	lab    *kubelab.Lab
 	err    error
 	before machine
@@ -104,9 +104,13 @@ func (s *shared) takeDown() error {
 func theLab(t *testing.T) *kubelab.Lab {
 	t.Helper()
 	s := sharedOf(t)
-	o := apiserver.Options(t)
-	o.Dir += s.suffix
-	s.once.Do(func() { s.err = s.bringUp(t, o) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lab == nil && s.err == nil {
+		o := apiserver.Options(t) // runs go, and this function is called before each command
+		o.Dir += s.suffix
+		s.err = s.bringUp(t, o)
+	}
 	apiserver.Must(t, s.err)
 	return s.lab
 }
