@@ -3,10 +3,10 @@
 # and why.
 #
 # Steps run in lanes, and lanes in parallel, but for two rules. What measures times, such as the
-# demo's tests of failover, runs beside steps of low priority only. And the tests on real Kubernetes
-# run at the end, in two lanes with a lab each, which wait more than they work. A step's output is
-# printed in one piece when the step ends. If a step fails, the running steps finish and no more are
-# started. Ctrl-C ends all of them.
+# demo's tests of failover, runs beside steps of low priority only. And the longest tests on real
+# Kubernetes run at the end, in two lanes with a lab each: together they keep two processors busy. A
+# step's output is printed in one piece when the step ends. If a step fails, the running steps finish
+# and no more are started. Ctrl-C ends all of them.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
@@ -129,7 +129,7 @@ finish() {
     END { printf "%d passed, %d failed, %d skipped\n", p, f, s }'
 }
 
-# roomForLabs succeeds if two labs with nodes fit on the machine beside API servers, and for that raises
+# roomForLabs succeeds if two labs with nodes fit on the machine beside other tests, and for that raises
 # the limit of inotify instances, if it may, until this script ends. test/kubelab/README.md has the
 # numbers.
 instances=/proc/sys/fs/inotify/max_user_instances
@@ -145,9 +145,13 @@ roomForLabs() {
 [ "$(id -u)" = 0 ] || echo "not root: tests that need root, such as those of the kernel and the demo, will skip with a reason"
 
 if [ "${TEST_KUBE:-1}" != 0 ]; then
-  rows[-1]+=" | kube-programs"
-  rows+=("test-kube test-cni")
-  if roomForLabs; then rows[-1]+=" | test-ops"; else rows[-1]+=" test-ops"; fi
+  if roomForLabs; then
+    rows[-1]+=" kube-programs test-cni"
+    rows+=("test-kube | test-ops")
+  else
+    rows[-1]+=" | kube-programs"
+    rows+=("test-kube test-ops test-cni")
+  fi
   echo "the first run also builds Kubernetes, for a quarter of an hour; TEST_KUBE=0 skips the tests on real Kubernetes"
 else
   test/setup/skip.sh test-kube "TEST_KUBE=0 skips the tests on real Kubernetes: make test-kube, make test-ops and make test-cni run them" | tee "$work/kube.log"
