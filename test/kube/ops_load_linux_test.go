@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strait.io/strait/internal/testutil"
+	"strait.io/strait/test/kubelab"
 )
 
 // load is a pod that calls a Service of the other cluster all the time: container new with a connection for each
@@ -17,6 +18,9 @@ type load struct {
 	o             *ops
 	cluster, name string
 }
+
+// loadNode is the node of c1 on which these pods run.
+const loadNode = "c1n1"
 
 // newRate and keptRate are how often a second a container calls, for each new connection and by the kept one.
 // A failure is seen to 0.04 s. More would slow down what is tested: each new connection costs the machine
@@ -76,7 +80,7 @@ func (o *ops) startLoads(t *testing.T, name string, addresses map[string]string)
 		containers += fmt.Sprintf(caller, prefix+"new", "2", newRate, newConnection, address) + fmt.Sprintf(caller, prefix+"kept", keptTimeout, keptRate, "", address)
 		names = append(names, prefix+"new", prefix+"kept")
 	}
-	o.shell(t, "c1", name, "c1n1", "", "  containers:\n"+containers)
+	o.shell(t, "c1", name, loadNode, "", "  containers:\n"+containers)
 	l := load{o, "c1", name}
 	testutil.Eventually(t, 30*time.Second, func() error {
 		for _, container := range names {
@@ -92,12 +96,14 @@ func (o *ops) startLoads(t *testing.T, name string, addresses map[string]string)
 // calls are those that ended since a time.
 func (l load) calls(t *testing.T, container string, since time.Time) (out []call) {
 	t.Helper()
-	for line := range strings.Lines(kubectl(t, l.cluster, "logs", l.name, "-c", container, "--timestamps")) {
+	log, err := l.o.LogOf(loadNode, kubelab.Container{Namespace: "default", Pod: l.name, Name: container})
+	must(t, err)
+	for line := range strings.Lines(log) {
 		fields := strings.SplitN(strings.TrimSpace(line), " ", 4)
 		ended, err := time.Parse(time.RFC3339Nano, fields[0])
 		must(t, err)
 		if len(fields) < 3 || ended.Before(since) {
-			continue // a line that is being written
+			continue
 		}
 		out = append(out, call{ended, fields[1] == "200", fields[2], strings.Join(fields[3:], " ")})
 	}

@@ -49,6 +49,39 @@ func (l *Lab) InCluster(ctx context.Context, cluster string, c Container, argv .
 	return l.In(ctx, nodes, c, argv...)
 }
 
+// LogOf returns what a container on a node has written, each line after its time, as `kubectl logs
+// --timestamps` does. It reads the runtime's file, so it needs neither kubectl nor the API server, and
+// takes no time from what it looks at. Lines are shorter than the runtime's limit of 16 kB.
+func (l *Lab) LogOf(node string, c Container) (string, error) {
+	files, err := filepath.Glob(l.path(node, "log", "pods", c.Namespace+"_"+c.Pod+"_*", c.Name, "*.log"))
+	if err != nil {
+		return "", fmt.Errorf("find the log of %+v: %w", c, err)
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("%s has no log of %+v", node, c)
+	}
+	var out strings.Builder
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("read the log of %+v: %w", c, err)
+		}
+		timed(&out, string(b))
+	}
+	return out.String(), nil
+}
+
+// timed writes the lines of a log of the CRI ("TIME STREAM TAG TEXT") without their streams and tags. A
+// line without an end is still being written.
+func timed(out *strings.Builder, log string) {
+	for line := range strings.Lines(log) {
+		f := strings.SplitN(line, " ", 4)
+		if len(f) == 4 && strings.HasSuffix(line, "\n") {
+			out.WriteString(f[0] + " " + f[3])
+		}
+	}
+}
+
 // container is a running container as containerd keeps it.
 type container struct {
 	// node is the process ID of the node's init process, and pid that of the container's, in the
