@@ -68,10 +68,14 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 		r.peers.remove(p)
 		out.Neighbours[p] = false
 	}
+	if len(fresh) == 0 {
+		return out
+	}
+	digest := r.digest() // one for all, so that it is made and encoded once
 	for _, p := range fresh {
 		r.peers.add(p)
 		out.Neighbours[p] = true
-		out.send(p, r.digest())
+		out.send(p, digest)
 	}
 	return out
 }

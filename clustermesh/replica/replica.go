@@ -97,7 +97,10 @@ type Replica struct {
 	entries map[clustermesh.Origin]Entry
 	counts  map[clustermesh.ClusterName]Count
 	view    clustermesh.Draft[clustermesh.Record] // what is admitted of them
-	changes uint64                                // of view
+	// changes counts those of view, and changed has the number of each cluster's last one, for clusters that
+	// have a record.
+	changes uint64
+	changed map[clustermesh.ClusterName]uint64
 	// history is what is left of the earlier records of each cluster.
 	history  map[clustermesh.ClusterName]clustermesh.History
 	digests  map[clustermesh.ClusterName]sum
@@ -145,6 +148,7 @@ func New(cfg Config, held []Entry) *Replica {
 		writer:   writer{epoch: max(cfg.Epoch, 1)},
 		entries:  map[clustermesh.Origin]Entry{},
 		counts:   map[clustermesh.ClusterName]Count{},
+		changed:  map[clustermesh.ClusterName]uint64{},
 		history:  map[clustermesh.ClusterName]clustermesh.History{},
 		digests:  map[clustermesh.ClusterName]sum{},
 		asked:    map[clustermesh.Origin]ask{},
@@ -204,8 +208,8 @@ func (r *Replica) Record(o clustermesh.Origin) (clustermesh.Record, bool) {
 // Peek returns what Record returns, without a copy of it; nil if there is none. It must not be changed.
 func (r *Replica) Peek(o clustermesh.Origin) *clustermesh.Record { return r.view.Peek(o) }
 
-// Changes counts the changes of what is admitted, of any origin.
-func (r *Replica) Changes() uint64 { return r.changes }
+// Changed identifies the last change of what is admitted of a cluster and its nodes; 0 if there is nothing.
+func (r *Replica) Changed(c clustermesh.ClusterName) uint64 { return r.changed[c] }
 
 // Size returns the size of an origin's record on the wire, in bytes; 0 if there is none.
 func (r *Replica) Size(o clustermesh.Origin) int { return r.entries[o].size }
@@ -339,7 +343,17 @@ func (r *Replica) show(admitted clustermesh.Record) {
 		admitted.Late = r.history[o.Cluster].Late
 	}
 	r.view.Set(admitted.Origin, admitted)
+	r.noteChange(admitted.Origin.Cluster)
+}
+
+// noteChange notes a change of what is admitted of a cluster.
+func (r *Replica) noteChange(c clustermesh.ClusterName) {
 	r.changes++
+	if _, any := r.counts[c]; any {
+		r.changed[c] = r.changes
+	} else {
+		delete(r.changed, c)
+	}
 }
 
 // early returns how far in the future a record was written, and 0 if that is not too far.
@@ -393,7 +407,7 @@ func (r *Replica) drop(e Entry) {
 		delete(r.history, o.Cluster)
 	}
 	r.view.Delete(o)
-	r.changes++
+	r.noteChange(o.Cluster)
 	delete(r.strays, o)
 	if o.Node == "" {
 		r.strayOf(o.Cluster)

@@ -27,9 +27,14 @@ func (s *verifier) PeerTrust(p Peer) authority.PeerTrust {
 	return s.pins.PeerTrust(p.Origin, s.Proves(p), known)
 }
 
-// Basis counts the changes of all that PeerTrust depends on: pins, records, and what was verified of them. To
-// judge each peer again at each of its heartbeats would take a node with many peers much of its time.
-func (s *verifier) Basis() uint64 { return s.generation + s.records.Changes() + s.verified.changes }
+// Basis identifies all that PeerTrust of a cluster's nodes depends on: pins, records, and what was verified of
+// them. To judge each peer again at each of its heartbeats would take a node with many peers much of its time.
+type Basis struct{ pins, records, verified uint64 }
+
+// Basis returns the Basis of now.
+func (s *verifier) Basis(c clustermesh.ClusterName) Basis {
+	return Basis{s.generation, s.records.Changed(c), s.verified.changed[c]}
+}
 
 // Proves reports whether a peer has its node's key, and the key was not revoked.
 func (s *verifier) Proves(p Peer) bool {

@@ -58,8 +58,8 @@ func (c *Config) Checks() bool { return c != nil && c.Pins != nil && !c.Lax }
 type Records interface {
 	// Peek returns the record of an origin, nil if there is none. It must not be changed.
 	Peek(clustermesh.Origin) *clustermesh.Record
-	// Changes counts the changes of all records.
-	Changes() uint64
+	// Changed identifies the last change of the records of a cluster and its nodes; 0 if there are none.
+	Changed(clustermesh.ClusterName) uint64
 	Count(clustermesh.ClusterName) (of replica.Count, clusters int)
 }
 
@@ -67,7 +67,7 @@ type Records interface {
 type none struct{}
 
 func (none) Peek(clustermesh.Origin) *clustermesh.Record        { return nil }
-func (none) Changes() uint64                                    { return 0 }
+func (none) Changed(clustermesh.ClusterName) uint64             { return 0 }
 func (none) Count(clustermesh.ClusterName) (replica.Count, int) { return replica.Count{}, 0 }
 
 // Store is what one node trusts, and what others trust it by. It is not safe for concurrent use.

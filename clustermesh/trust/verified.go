@@ -24,21 +24,21 @@ type verified struct {
 	// in Unix seconds.
 	late   []clustermesh.Origin
 	lateAt int64
-	// changes counts those of all this.
-	changes uint64
+	// changed counts the changes of each cluster.
+	changed map[clustermesh.ClusterName]uint64
 }
 
 func newVerified(own clustermesh.ClusterName) verified {
 	return verified{
 		of: map[clustermesh.Origin]verification{}, cluster: own, ours: map[clustermesh.Origin]bool{},
 		byKey: map[authority.PublicKey][]clustermesh.Origin{}, shared: map[authority.PublicKey]bool{},
-		lateAt: math.MaxInt64,
+		lateAt: math.MaxInt64, changed: map[clustermesh.ClusterName]uint64{},
 	}
 }
 
 func (v *verified) set(o clustermesh.Origin, x verification) {
 	v.delete(o)
-	v.changes++
+	v.changed[o.Cluster]++
 	v.of[o] = x
 	if o.Cluster == v.cluster {
 		v.ours[o] = true
@@ -59,7 +59,7 @@ func (v *verified) delete(o clustermesh.Origin) {
 	if !known {
 		return
 	}
-	v.changes++
+	v.changed[o.Cluster]++
 	delete(v.of, o)
 	delete(v.ours, o)
 	if all, any := v.byKey[x.Key]; any {

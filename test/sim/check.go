@@ -36,9 +36,13 @@ func (m *Machine) agrees(with *Machine) error {
 	if s.Records.Len() != other.Records.Len() {
 		return fmt.Errorf("it has %d records, and %s has %d", s.Records.Len(), with.Self, other.Records.Len())
 	}
+	claimed := s.Claimed()
 	for _, p := range m.net.Machines {
 		if err := agreesOn(p, s, other); err != nil {
 			return err
+		}
+		if claimed[p.Self] && s.Dead(p.Self) {
+			return fmt.Errorf("it calls %s dead", p.Self)
 		}
 	}
 	for c := range m.net.cfg.Clusters {
@@ -71,8 +75,6 @@ func agreesOn(p *Machine, s, other clustermesh.State) error {
 		return fmt.Errorf("it has version %s of %s, and another node has %s", r.Stamp, p.Self, other.Records.Get(p.Self).Stamp)
 	case s.Contacts.Get(p.Self) != clustermesh.Alive:
 		return fmt.Errorf("its contact with %s is %s", p.Self, s.Contacts.Get(p.Self))
-	case s.Dead(p.Self):
-		return fmt.Errorf("it calls %s dead", p.Self)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ type Session struct {
 // judgement is how far a peer is trusted, and on which basis; none is the zero one.
 type judgement struct {
 	made  bool
-	basis uint64 // see trust.Store.Basis
+	basis trust.Basis
 	trust authority.PeerTrust
 }
 
@@ -144,7 +144,7 @@ func (s *Session) Trusted() bool {
 // peerTrust judges the peer by what is known now.
 func (s *Session) peerTrust() authority.PeerTrust {
 	store := s.node.trust
-	basis := store.Basis()
+	basis := store.Basis(s.peer.Origin.Cluster)
 	if s.judged.made && s.judged.basis == basis {
 		return s.judged.trust
 	}
