@@ -75,7 +75,7 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		strings.Replace(good, "  - namespaces: [stars]\n    names: [\"front.*\"]\n    labels: {matchLabels: {mirror: \"true\"}}", "  - {}", 1), // a term that says nothing
+		strings.Replace(good, "  - namespaces: [stars]\n    names: [\"front.*\"]\n    labels: {matchLabels: {mirror: \"true\"}}", "  - {}", 1), // a term without a condition
 		strings.Replace(good, "as: mirror", "as: join", 1), // exposeAs goes with objects that are made
 		strings.NewReplacer("as: mirror", "as: import", "namespace: \"{namespace}\"", "namespace: other").Replace(good),
 		good + "---\n" + good, // two of one name

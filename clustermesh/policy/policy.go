@@ -35,7 +35,7 @@ type List struct {
 	Items           []Policy `json:"items"`
 }
 
-// Spec is what a policy asks for.
+// Spec is what a policy is to do.
 type Spec struct {
 	// From and To are ids of clusters: whose Services, and where. "*" is all. A cluster never gets
 	// its own Services.

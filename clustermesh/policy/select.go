@@ -38,7 +38,7 @@ func OfImport(owners []metav1.OwnerReference) bool {
 
 // Mirrored reports whether labels are those of a Service that another system has made of another
 // cluster's. Such a Service is no source, because two systems would mirror each other's mirrors;
-// and what its annotations say is for that system, which has copied them or written its own.
+// and its annotations are for that system, which has copied them or written its own.
 func Mirrored(labels map[string]string) bool {
 	return slices.ContainsFunc(mirrored, func(key string) bool { _, has := labels[key]; return has })
 }

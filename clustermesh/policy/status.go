@@ -50,7 +50,7 @@ type Facts struct {
 }
 
 // Status returns the status that a cluster's copy of a policy should have; ok is false if too
-// little is known to say. The time counts only if Ready changes.
+// little is known. The time counts only if Ready changes.
 func (f Facts) Status(own clustermesh.ClusterName, made clustermesh.PolicyResult, now time.Time) (s Status, ok bool) {
 	s = Status{ObservedGeneration: f.Generation, Cluster: string(own)}
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, ObservedGeneration: f.Generation}
@@ -78,9 +78,9 @@ func (f Facts) inForce(own clustermesh.ClusterName, s Status) (reason, message s
 	case !f.Spec.Shares(own) && !f.Spec.Reaches(own):
 		return NotConcerned, fmt.Sprintf("neither spec.from nor spec.to has this cluster, %s", own)
 	case skipped == 1:
-		return SomeSkipped, "1 Service is left out; status.skipped says why"
+		return SomeSkipped, "1 Service is left out; status.skipped has the reason"
 	case skipped > 1:
-		return SomeSkipped, fmt.Sprintf("%d Services are left out; status.skipped says why", skipped)
+		return SomeSkipped, fmt.Sprintf("%d Services are left out; status.skipped has the reasons", skipped)
 	}
 	return InForce, ""
 }

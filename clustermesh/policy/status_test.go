@@ -45,10 +45,10 @@ func TestStatus(t *testing.T) {
 		ready, want string
 	}{
 		{"nothing to do", facts(), "c1", clustermesh.PolicyResult{}, "True InForce", "0 0 0 0 skipped 0+0"},
-		{"shared", shared, "c1", clustermesh.PolicyResult{}, "True SomeSkipped 1 Service is left out; status.skipped says why", "3 2 0 1 skipped 1+0"},
+		{"shared", shared, "c1", clustermesh.PolicyResult{}, "True SomeSkipped 1 Service is left out; status.skipped has the reason", "3 2 0 1 skipped 1+0"},
 		{"mirrored", facts(), "c2", clustermesh.PolicyResult{Mirrored: 4}, "True InForce", "0 0 4 0 skipped 0+0"},
 		{"many skipped", shared, "c1", skips(22),
-			"True SomeSkipped 23 Services are left out; status.skipped says why", "3 2 0 1 skipped 20+3"},
+			"True SomeSkipped 23 Services are left out; status.skipped has the reasons", "3 2 0 1 skipped 20+3"},
 		{"neither", facts(), "c3", clustermesh.PolicyResult{}, "True NotConcerned neither spec.from nor spec.to has this cluster, c3", "0 0 0 0 skipped 0+0"},
 		{"configured", facts(func(f *policy.Facts) { f.Configured, f.Share = true, nil }), "c1", clustermesh.PolicyResult{},
 			"False Overridden replication in the daemon's configuration has a policy of this name, which is used instead", "0 0 0 0 skipped 0+0"},

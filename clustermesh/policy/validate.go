@@ -54,7 +54,7 @@ func clusters(at *field.Path, ids []string) (errs field.ErrorList) {
 
 func terms(at *field.Path, terms []Term) (errs field.ErrorList) {
 	if len(terms) == 0 {
-		errs = append(errs, field.Required(at, "say which Services; all of a namespace: {namespaces: [NAME]}"))
+		errs = append(errs, field.Required(at, "list the Services; all of a namespace: {namespaces: [NAME]}"))
 	}
 	for i, t := range terms {
 		at := at.Index(i)

@@ -18,7 +18,7 @@ import (
 // mirrors that are there come before new ones, of which there may be thousands.
 // EndpointSlices are written and deleted after their Service: otherwise a user's Service of the same
 // name would get their endpoints. So if a Service cannot be created, leave out the writes of its
-// EndpointSlices. Unknown are the clusters that should have been asked and did not answer. What came
+// EndpointSlices. Unknown are the clusters that should have answered and did not. What came
 // from them stays as it is.
 func Diff(set string, p Plan, have Cluster, unknown func(cluster string) bool) (ops []written.Op) {
 	d := differ{unknown: unknown, policies: p.Policies, services: map[name]*corev1.Service{}, slices: map[name]*discoveryv1.EndpointSlice{}}

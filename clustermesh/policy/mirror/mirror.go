@@ -27,11 +27,11 @@ import (
 	"strait.io/strait/internal/tld"
 )
 
-// Labels and annotations of mirrors, besides those that say that they are strait's.
+// Labels and annotations of mirrors, besides those that mark them as strait's.
 const (
 	// LabelPolicy has the name of the policy.
 	LabelPolicy = "strait.io/policy"
-	// LabelSet tells the mirrors of one set of policies from those of another.
+	// LabelSet identifies the set of policies that mirrors are of.
 	LabelSet = object.LabelPolicySet
 	// LabelSource, of an EndpointSlice, is the cluster that its endpoints are in.
 	LabelSource = "multicluster.kubernetes.io/source-cluster"
@@ -206,7 +206,7 @@ func (p *Plan) imports(by policy.Policy, clusters []Cluster, to Cluster) {
 }
 
 // namespace returns why what a policy makes cannot be in a namespace; empty if it can. The plan creates
-// the namespace if the policy asks for that.
+// the namespace if the policy allows that.
 func (p *Plan) namespace(by policy.Policy, ns string, to Cluster) (why string) {
 	switch {
 	case to.Namespaces[ns]:
@@ -355,7 +355,7 @@ func Ours(set string, labels map[string]string) bool {
 	return labels[object.LabelManagedBy] == object.ManagedBy && labels[LabelSet] == set
 }
 
-// service makes the Service of a target. Of what its sources say differently, the oldest counts.
+// service makes the Service of a target. Where its sources differ, the oldest counts.
 func (t *target) service(set string) *corev1.Service {
 	first, s := t.sources[0].svc, t.policy.Spec
 	labels := policy.Copied(first.Labels, s.Copy.Labels, policy.Portable)

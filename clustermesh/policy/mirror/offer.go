@@ -71,7 +71,7 @@ type group struct {
 	ports   string
 }
 
-// portsKey tells lists of ports apart.
+// portsKey is the same for lists of the same ports only.
 func portsKey(ports []clustermesh.EndpointPort) (key string) {
 	for _, p := range ports {
 		key += p.Name + "/" + p.Proto.String() + "/" + strconv.Itoa(int(p.Port)) + " "
@@ -107,7 +107,7 @@ func (g group) slices(endpoints []clustermesh.Endpoint) (out []*discoveryv1.Endp
 	return out
 }
 
-// goodness orders what two records say of one listener while it moves from one to the other.
+// goodness orders two endpoints of one listener, from two records, while it moves from one to the other.
 func goodness(e clustermesh.Endpoint) int {
 	switch {
 	case e.Ready:
