@@ -12,7 +12,7 @@ type issuer struct {
 	*verifier
 	*credentials
 	// checks is true if statements are compared with the objects of the cluster; objects are nil while
-	// they are unknown. Issued is what this machine signed last for each node that asked.
+	// they are unknown. Issued is what this machine signed last for each node that requested a statement.
 	checks  bool
 	objects *authority.Objects
 	issued  map[clustermesh.Origin]authority.Statement

@@ -60,7 +60,7 @@ func (s *Store) sharedKeys() (out []clustermesh.Problem) {
 			}
 			out = append(out, o.Ref().Problem(clustermesh.Problem{
 				Code:    problem.NodeKeyRepeated,
-				Message: fmt.Sprintf("it has the node key of node %s, so each can speak for the other, and to revoke one's key revokes both's", a),
+				Message: fmt.Sprintf("it has the node key of node %s, so each can publish as the other, and to revoke one's key revokes both's", a),
 				Try:     "on a cloned machine, stop straitd, remove node.key and wireguard.key from the stateDir, and start it",
 			}))
 			if len(out) == maxShared {
@@ -89,7 +89,7 @@ func (s *verifier) late(alive clustermesh.ByOrigin[bool], now time.Time) (out []
 		left := time.Unix(stated.NotAfter, 0).Sub(now).Round(time.Minute)
 		end := fmt.Sprintf("ends in %s", left)
 		if left <= 0 {
-			end = fmt.Sprintf("ended %s ago, and what the node said stays in force", -left)
+			end = fmt.Sprintf("ended %s ago, and what the node published stays in force", -left)
 		}
 		p := problem.Cluster(string(c)).Problem(clustermesh.Problem{
 			Code: problem.StatementLate, Warning: true,
@@ -105,7 +105,7 @@ func (s *verifier) late(alive clustermesh.ByOrigin[bool], now time.Time) (out []
 }
 
 // unrenewed returns a Problem for each node whose statement this leader withdraws soon, and that has not
-// asked for another one.
+// requested another one.
 func (s *issuer) unrenewed(now time.Time) (out []clustermesh.Problem) {
 	for _, w := range s.withdrawals {
 		o := clustermesh.Origin{Cluster: s.self.Cluster, Node: w.Node}
@@ -114,7 +114,7 @@ func (s *issuer) unrenewed(now time.Time) (out []clustermesh.Problem) {
 		}
 		out = append(out, o.Ref().Problem(clustermesh.Problem{
 			Code: problem.StatementWithdrawn, Warning: true,
-			Message: fmt.Sprintf("it says something under a statement that gives it more than its cluster would state now, and has not asked for another one: it is ignored from %s on, until it does", time.Unix(w.From, 0).UTC().Format(time.RFC3339)),
+			Message: fmt.Sprintf("it publishes under a statement that gives it more than its cluster would state now, and has not requested another one: it is ignored from %s on, until it does", time.Unix(w.From, 0).UTC().Format(time.RFC3339)),
 			Try:     "look at the Node and at straitd on that machine; if the machine was taken over, revoke its key (docs/security.md)",
 		}))
 	}

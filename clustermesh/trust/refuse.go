@@ -58,7 +58,7 @@ func (s *verifier) Refuse(o clustermesh.Origin, by replica.Peer, cause error, no
 	s.refused["unreadable"]++
 	return o.RecordRef().Problem(clustermesh.Problem{
 		Code:    problem.RecordRejected,
-		Message: fmt.Sprintf("ignored, what it said before stays in force: %v (received from %s)", cause, by),
+		Message: fmt.Sprintf("ignored, what it published before stays in force: %v (received from %s)", cause, by),
 		Try:     "upgrade the older daemon if the versions differ; otherwise an attacker with the gossip key forges records",
 	})
 }
@@ -78,7 +78,7 @@ var reasons = []struct {
 	problem clustermesh.Problem
 }{
 	{authority.ErrNotPinned, "not_pinned", clustermesh.Problem{
-		Code: problem.ClusterNotPinned, Message: "it says something here",
+		Code: problem.ClusterNotPinned, Message: "it publishes something here",
 		Try: "if it should be a member, pin it (strait clusterset accept); otherwise find out who gave it the gossip key",
 	}},
 	{authority.ErrUnsealed, "unsigned", clustermesh.Problem{
@@ -94,15 +94,15 @@ var reasons = []struct {
 		Try: "an attacker with the gossip key, or on a compromised node, forges records: find the sender",
 	}},
 	{errCrowd, "crowd", clustermesh.Problem{
-		Code: problem.OutsideAuthority, Message: "another node says something",
+		Code: problem.OutsideAuthority, Message: "another node publishes something",
 		Try: "if it has so many nodes, pin it, with a higher quota.nodes (authority.pinsFile)",
 	}},
 	{errClusters, "clusters", clustermesh.Problem{
-		Code: problem.OutsideAuthority, Message: "another cluster says something",
+		Code: problem.OutsideAuthority, Message: "another cluster publishes something",
 		Try: "if an attacker with the gossip key invents clusters, pin those that are members (docs/security.md)",
 	}},
 	{ErrRevoked, "revoked", clustermesh.Problem{
-		Code: problem.KeyRevoked, Message: "a node says something with a key that its cluster revoked",
+		Code: problem.KeyRevoked, Message: "a node signs with a key that its cluster revoked",
 		Try: "nothing to do while the machine is not in the right hands again; then give it a new key (docs/security.md)",
 	}},
 	{errOlder, "older", clustermesh.Problem{
@@ -110,11 +110,11 @@ var reasons = []struct {
 		Try: "nothing to do if the machine was restored from a snapshot: it gets a new statement within seconds; otherwise the machine was taken over: revoke its key (docs/security.md)",
 	}},
 	{errWithdrawn, "withdrawn", clustermesh.Problem{
-		Code: problem.StatementWithdrawn, Message: "a node says something under a statement that its cluster has withdrawn",
+		Code: problem.StatementWithdrawn, Message: "a node publishes under a statement that its cluster has withdrawn",
 		Try: "nothing to do if its record comes within seconds: it gets a new statement; otherwise the machine keeps what was taken from it: look at it, and revoke its key if it was taken over (docs/security.md)",
 	}},
 	{errEarly, "early", clustermesh.Problem{
-		Code: problem.RecordAhead, Message: "a node says what its cluster signs for the future",
+		Code: problem.RecordAhead, Message: "a node publishes under a statement from the future",
 		Try: "correct the clock that is wrong: that of the machine that is named, or this one's",
 	}},
 }

@@ -25,7 +25,7 @@ type Signed struct {
 type credentials struct {
 	*verifier
 	// current is the statement about this node; wanted is what it should contain, and requested what was
-	// asked for when it was issued.
+	// requested when it was issued.
 	current           Signed
 	wanted, requested authority.Statement
 	bare              []byte // the statement to show before there is another one; see Statement
@@ -48,7 +48,7 @@ func (s *credentials) SetRoot(root *authority.PrivateKey) {
 	}
 }
 
-// Follower reports whether this machine asks others for the statement about itself: it knows who has the
+// Follower reports whether this machine requests the statement about itself from others: it knows who has the
 // root, and does not have it now. It then never leads.
 func (s *credentials) Follower() bool { return s.cfg.Root == nil && s.listed != nil }
 
@@ -137,7 +137,7 @@ func (s *credentials) describe(n *clustermesh.Node) authority.Statement {
 
 // UpdateStatement makes sure that there is a statement about this node that contains what n does, as far
 // as its cluster knows that to be right, and that is not due to be renewed. It reports whether there is
-// any. Without the root it only notes what to ask for.
+// any. Without the root it only notes what to request.
 func (s *Store) UpdateStatement(n *clustermesh.Node, now time.Time) (stated bool, err error) {
 	s.wanted = s.describe(n)
 	stated = s.current.Bytes != nil
@@ -197,7 +197,7 @@ func (s *credentials) latest(o clustermesh.Origin, now time.Time) uint64 {
 	return latest
 }
 
-// How long a machine without the root waits before it asks again for a better statement: Rotating while
+// How long a machine without the root waits before it requests a better statement again: Rotating while
 // the cluster has two roots and the former one signed it, or while others do not believe it; Lacking
 // while the statement lacks something. The signer may know more of the node meanwhile, or its clock may
 // be right, or it may know proofs of WireGuard keys, which the version before does not.
@@ -206,7 +206,7 @@ const (
 	Lacking  = 30 * time.Second
 )
 
-// Requests reports whether this machine should ask for a statement about itself, which contains Wanted.
+// Requests reports whether this machine should request a statement about itself, which contains Wanted.
 func (s *credentials) Requests(now time.Time) bool {
 	if !s.Follower() || s.wanted.Node == "" {
 		return false // nothing was published yet
@@ -229,10 +229,10 @@ func (s *credentials) Requests(now time.Time) bool {
 // Errors of Adopt: a signer's clock is wrong.
 var (
 	ErrSignerAhead  = errors.New("it signs for the future; correct the clock that is wrong")
-	ErrSignerBehind = errors.New("what it signs is older than the statement in force, and says something else; correct its clock")
+	ErrSignerBehind = errors.New("what it signs is older than the statement in force, and differs; correct its clock")
 )
 
-// Adopt puts a statement about this node in force, which another machine signed when it was asked for
+// Adopt puts a statement about this node in force, which another machine signed when this one had requested
 // one; withheld is what that did not state. It returns an error, and changes nothing, if others would
 // not believe the statement, and believe the current one.
 func (s *credentials) Adopt(next Signed, requested authority.Statement, withheld []clustermesh.Problem) error {

@@ -69,7 +69,7 @@ func TestAsks(t *testing.T) {
 	moved := *n
 	moved.Addresses = nil
 	if g.update(t, &moved, now); !g.Requests(now) {
-		t.Error("what it says changed, and it does not ask")
+		t.Error("what it publishes changed, and it requests nothing")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestLateStatements(t *testing.T) {
 	if ps := g.late(alive.Share(), now.Add(time.Hour)); len(ps) > 0 {
 		t.Errorf("fresh statements: %v", ps)
 	}
-	for after, says := range map[time.Duration]string{13 * time.Hour: "node n1 was not renewed, and ends in 11h0m0s; 2 more", 26 * time.Hour: "ended 2h0m0s ago, and what the node said stays in force"} {
+	for after, says := range map[time.Duration]string{13 * time.Hour: "node n1 was not renewed, and ends in 11h0m0s; 2 more", 26 * time.Hour: "ended 2h0m0s ago, and what the node published stays in force"} {
 		if ps := g.late(alive.Share(), now.Add(after)); len(ps) != 1 || !strings.Contains(ps[0].Message, says) {
 			t.Errorf("after %s: %v, want one with %q", after, ps, says)
 		}

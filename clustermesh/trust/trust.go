@@ -36,7 +36,7 @@ type Config struct {
 	Proof key.Signature
 	// Pins are the clusters that are believed. Nil believes everyone who has the gossip key.
 	Pins authority.Pins
-	// Lax believes everyone in spite of the pins, which then only tell who can sign for this machine. So
+	// Lax believes everyone in spite of the pins, which then only list who can sign for this machine. So
 	// all machines of a clusterset can sign before any refuses what is not signed.
 	Lax bool
 	// Ranges are what no other cluster can have, besides the pinned ranges of this cluster: those of
@@ -215,7 +215,7 @@ func (s *verifier) Pins() authority.Pins { return s.pins }
 // Lax reports whether everyone is believed in spite of the pins.
 func (s *verifier) Lax() bool { return s.cfg.Lax }
 
-// Listed returns the pins, also those that only tell who can sign for this node.
+// Listed returns the pins, also those that only list who can sign for this node.
 func (s *verifier) Listed() authority.Pins { return s.listed }
 
 // Generation changes with the pins.

@@ -42,6 +42,6 @@ func mixedProblem(c clustermesh.ClusterName, one, other string) clustermesh.Prob
 	return problem.Cluster(string(c)).Problem(clustermesh.Problem{
 		Code: problem.ClusterIdentityRepeated, Warning: true,
 		Message: fmt.Sprintf("two clusters have this id and its pinned root: one with %s, and one with %s; both are believed", one, other),
-		Try:     "if the cluster was built anew, pin it again (strait clusterset accept); otherwise its root was copied: give one of the two another id and a root of its own",
+		Try:     "if the cluster was rebuilt, pin it again (strait clusterset accept); otherwise its root was copied: give one of the two another id and a root of its own",
 	})
 }

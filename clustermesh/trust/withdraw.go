@@ -65,7 +65,7 @@ func (s *issuer) Review(own bool, now time.Time) {
 		s.withdrawals = united(s.withdrawals, s.withdrawn(s.self.Cluster))
 	}
 	if s.pins == nil || s.cfg.Root == nil || s.objects == nil || !s.checks {
-		return // nodes are not believed by statements, or it is not known what those should say
+		return // nodes are not believed by statements, or it is not known what those should state
 	}
 	nodes := s.objects.Nodes
 	for i := range nodes {

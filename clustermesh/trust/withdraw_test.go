@@ -9,13 +9,13 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// saying holds the record of one cluster.
-type saying struct {
+// holding has the record of one cluster.
+type holding struct {
 	none
 	record clustermesh.Record
 }
 
-func (s saying) Peek(o clustermesh.Origin) *clustermesh.Record {
+func (s holding) Peek(o clustermesh.Origin) *clustermesh.Record {
 	if o != s.record.Origin {
 		return nil
 	}
@@ -42,7 +42,7 @@ func TestWithdrawnTakesNothing(t *testing.T) {
 	entry := func(o clustermesh.Origin, below uint64, in time.Duration) clustermesh.Withdrawal {
 		return clustermesh.Withdrawal{Node: o.Node, Below: below, From: now.Add(in).Unix()}
 	}
-	g.records = saying{record: clustermesh.Record{Origin: node("west", ""), Content: clustermesh.Content{Withdrawn: []clustermesh.Withdrawal{
+	g.records = holding{record: clustermesh.Record{Origin: node("west", ""), Content: clustermesh.Content{Withdrawn: []clustermesh.Withdrawal{
 		entry(self, serial+1, time.Hour), entry(liar, serial+1, 0), entry(late, serial+2, 0), entry(late, serial+4, time.Minute),
 	}}}}
 	if s := g.inForce(liar, now); s.Node != "" {
@@ -123,7 +123,7 @@ func TestWithdrawnIsBounded(t *testing.T) {
 func TestElected(t *testing.T) {
 	s := storeOf(node("west", "n1"))
 	list := []clustermesh.Withdrawal{{Node: "n2", Below: 3}}
-	s.SetRecords(saying{record: clustermesh.Record{Origin: node("west", ""), Content: clustermesh.Content{Withdrawn: list}}})
+	s.SetRecords(holding{record: clustermesh.Record{Origin: node("west", ""), Content: clustermesh.Content{Withdrawn: list}}})
 	if s.Elected(); len(s.Withdrawals()) != 1 || s.Withdrawals()[0] != list[0] {
 		t.Errorf("a new leader withdraws %v", s.Withdrawals())
 	}
