@@ -91,8 +91,9 @@ func newRoot(e env) *cobra.Command {
 	addGroup(root, groupNode, "Ask straitd, on this node or by a kubeconfig:", append(queries, node.PeerCommand(a, e.proxied), node.SupportCommand(a))...)
 	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", kernel.BPFCommand(a, e.kernel), kernel.OptOutCommand(a, e.kernel))
 	addGroup(root, groupKubernetes, "Manage Kubernetes clusters with a kubeconfig:", fleet.InstallCommand(a),
-		fleet.ClustersetCommand(a), fleet.ClusterCommand(a), fleet.DNSCommand(a), fleet.ReplicateCommand(a), fleet.UpgradeCommand(a), fleet.UninstallCommand(a))
+		fleet.ClustersetCommand(a), fleet.ClusterCommand(a), fleet.DNSCommand(a), fleet.ConnectivityCommand(a), fleet.ReplicateCommand(a), fleet.UpgradeCommand(a), fleet.UninstallCommand(a))
 	addGroup(root, groupOther, "Other commands:", demoCommand(), version)
+	root.AddCommand(fleet.ProbeCommand(a))
 	finishBuiltins(root)
 	completeContexts(root, a)
 	cli.TypeErrors(root)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"time"
 
@@ -37,7 +38,9 @@ func (c *Cluster) daemons(ctx context.Context) (out []daemon, err error) {
 			continue
 		}
 		run := func(ctx context.Context, args ...string) (client.Output, error) {
-			return c.exec(ctx, p.Name, append([]string{"/strait"}, args...)...)
+			ctx, cancel := context.WithTimeout(ctx, execTimeout)
+			defer cancel()
+			return c.exec(ctx, place{c.Namespace, p.Name, container}, nil, append([]string{"/strait"}, args...)...)
 		}
 		out = append(out, daemon{p.Spec.NodeName, client.OnCommands(run, "node "+p.Spec.NodeName)})
 	}
@@ -47,16 +50,17 @@ func (c *Cluster) daemons(ctx context.Context) (out []daemon, err error) {
 // execTimeout bounds one request: the daemon answers from memory, in milliseconds.
 const execTimeout = 15 * time.Second
 
-// exec runs a command in the daemon's container to its end.
-func (c *Cluster) exec(ctx context.Context, pod string, command ...string) (out client.Output, err error) {
-	ctx, cancel := context.WithTimeout(ctx, execTimeout)
-	defer cancel()
-	executor, err := c.executor(pod, command)
+// place is a container.
+type place struct{ namespace, pod, container string }
+
+// exec runs a command in a container to its end. Without stdin, the command has none.
+func (c *Cluster) exec(ctx context.Context, in place, stdin io.Reader, command ...string) (out client.Output, err error) {
+	executor, err := c.executor(in, stdin != nil, command)
 	if err != nil {
 		return out, err
 	}
 	stdout, stderr := bounded{most: maxStdout}, bounded{most: maxStderr}
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: stdin, Stdout: &stdout, Stderr: &stderr})
 	out = client.Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
 	var ended exec.CodeExitError
 	switch {
@@ -70,13 +74,17 @@ func (c *Cluster) exec(ctx context.Context, pod string, command ...string) (out 
 }
 
 // executor speaks WebSocket, or SPDY with API servers and proxies that do not.
-func (c *Cluster) executor(pod string, command []string) (remotecommand.Executor, error) {
+func (c *Cluster) executor(in place, stdin bool, command []string) (remotecommand.Executor, error) {
 	host, _, err := rest.DefaultServerUrlFor(c.rest)
 	if err != nil {
 		return nil, err
 	}
-	address := host.JoinPath("api/v1/namespaces", c.Namespace, "pods", pod, "exec")
-	address.RawQuery = url.Values{"container": {container}, "command": command, "stdout": {"true"}, "stderr": {"true"}}.Encode()
+	address := host.JoinPath("api/v1/namespaces", in.namespace, "pods", in.pod, "exec")
+	query := url.Values{"container": {in.container}, "command": command, "stdout": {"true"}, "stderr": {"true"}}
+	if stdin {
+		query.Set("stdin", "true")
+	}
+	address.RawQuery = query.Encode()
 	spdy, err := remotecommand.NewSPDYExecutor(c.rest, "POST", address)
 	if err != nil {
 		return nil, err

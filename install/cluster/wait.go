@@ -102,8 +102,12 @@ func (c *Cluster) WaitLeader(ctx context.Context, report func(string)) (count in
 
 // whyNot names the pods that are not ready, with their reasons.
 func (c *Cluster) whyNot(ctx context.Context, of *metav1.LabelSelector) string {
-	selector := metav1.FormatLabelSelector(of)
-	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, selector)
+	return c.whyNotIn(ctx, c.Namespace, metav1.FormatLabelSelector(of))
+}
+
+// whyNotIn is whyNot for the pods of a namespace.
+func (c *Cluster) whyNotIn(ctx context.Context, namespace, selector string) string {
+	found, err := list[corev1.Pod](ctx, c, pods, namespace, selector)
 	if err != nil {
 		return ""
 	}

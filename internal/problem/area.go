@@ -5,8 +5,9 @@ type Area byte
 
 // The areas that programs ask for.
 const (
-	Tunnels Area = '4'
-	Gossip  Area = '5'
+	Balancer Area = '3'
+	Tunnels  Area = '4'
+	Gossip   Area = '5'
 )
 
 // Area returns what the code is about.

@@ -161,10 +161,13 @@ var Table = []Package{
 	// Like the demo, it also reads the pinned maps: the daemon can be dead.
 	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{
-		"cli", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
+		"cli", "cli/connectivity", "cli/connectivity/agent", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "install/vault",
 		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate",
 	}},
+	// What strait connectivity test tries, and what failures mean; and what runs in its pods.
+	{Path: "cli/connectivity", Pure: true, Imports: []string{"daemon/api"}},
+	{Path: "cli/connectivity/agent", Imports: []string{"cli/connectivity"}},
 	{
 		Path: "cmd/strait", Imports: []string{"cli", "cli/fleet", "cli/kernel", "cli/node", "daemon/api", "demo", "docs"},
 		Tests: []string{"clustermesh/authority", "datapath", "datapath/socklb", "datapath/socklb/inspect", "daemon/api/client", "daemon/api/fake", "daemon/api/server"},
