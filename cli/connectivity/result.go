@@ -72,6 +72,7 @@ type Report struct {
 	Results  []Result `json:"results"`
 	Causes   []Cause  `json:"causes,omitempty"`
 	Skipped  []Skip   `json:"skipped,omitempty"`
+	Pairs    []Pair   `json:"performance,omitempty"`
 }
 
 // Count counts the results with a state.

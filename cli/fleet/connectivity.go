@@ -21,6 +21,7 @@ type connectivityFlags struct {
 	contexts         []string
 	namespace, junit string
 	keep, all, host  bool
+	perf             bool
 }
 
 func ConnectivityCommand(a *cli.App) *cobra.Command {
@@ -53,6 +54,7 @@ func connectivityTestCommand(a *cli.App) *cobra.Command {
 		Long:  connectivityLong,
 		Example: `  strait connectivity test --context c1 --context c2
   strait connectivity test --context c1 --context c2 --all-nodes --junit strait.xml
+  strait connectivity test --context c1 --context c2 --perf
   strait connectivity test --context c1 --no-host -o json`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -67,6 +69,7 @@ func connectivityTestCommand(a *cli.App) *cobra.Command {
 	c.Flags().StringVar(&f.namespace, "test-namespace", "strait-connectivity-test", "`name` of the test's namespace")
 	c.Flags().BoolVar(&f.all, "all-nodes", false, "use all nodes, not two of each cluster")
 	c.Flags().BoolVar(&noHost, "no-host", false, "make no pods in the nodes' own network, which a cluster can forbid")
+	c.Flags().BoolVar(&f.perf, "perf", false, "also measure each pair: connects, throughput, round trips, MTU")
 	c.Flags().StringVar(&f.junit, "junit", "", "also write the results to a `file`, as JUnit does")
 	c.Flags().BoolVar(&f.keep, "keep", false, "leave the pods where they are, to look at them")
 	return c
@@ -117,6 +120,11 @@ func (t *trial) run(ctx context.Context, grounds map[string]ground) (err error) 
 	}
 	if err := t.call(waiting); err != nil {
 		return unknown(waitOver(err))
+	}
+	if t.f.perf {
+		if err := t.measure(waiting); err != nil {
+			return unknown(waitOver(err))
+		}
 	}
 	if t.report.Count(connectivity.Failed) > 0 {
 		t.findOut(waiting)

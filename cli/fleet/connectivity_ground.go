@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"strings"
+	"time"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/cli/connectivity"
@@ -27,6 +29,8 @@ type ground interface {
 	Import(ctx context.Context, name string) (ips []netip.Addr, found bool, err error)
 	// Call has a pod make calls.
 	Call(ctx context.Context, pod string, calls []connectivity.Call) ([]connectivity.Outcome, error)
+	// Measure has a pod measure.
+	Measure(ctx context.Context, pod string, m connectivity.Measure) (connectivity.Measured, error)
 	ExportTrouble(ctx context.Context, name string) (string, error)
 	Policies(context.Context) ([]string, error)
 	// Zone reports whether CoreDNS has the clusterset's zone, if that is known.
@@ -38,20 +42,38 @@ type ground interface {
 // realGround is a ground at an API server.
 type realGround struct{ cluster.Trial }
 
-func (g realGround) Call(ctx context.Context, pod string, calls []connectivity.Call) ([]connectivity.Outcome, error) {
-	text, err := json.Marshal(calls)
+func (g realGround) Call(ctx context.Context, pod string, calls []connectivity.Call) (out []connectivity.Outcome, err error) {
+	return out, g.probe(ctx, pod, "run", calls, &out)
+}
+
+func (g realGround) Measure(ctx context.Context, pod string, m connectivity.Measure) (out connectivity.Measured, err error) {
+	return out, g.probe(ctx, pod, "measure", m, &out)
+}
+
+// probeTime bounds what one pod is asked for at a time: the calls of a group, or the measuring of a pair.
+const probeTime = 2 * time.Minute
+
+// probe asks a pod in JSON, and reads its answer.
+func (g realGround) probe(ctx context.Context, pod, what string, question, answer any) error {
+	text, err := json.Marshal(question)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out, err := g.Run(ctx, pod, connectivity.Container, callTime, bytes.NewReader(append(text, '\n')), "/strait", "probe", "run")
+	out, err := g.Run(ctx, pod, connectivity.Container, probeTime, bytes.NewReader(append(text, '\n')), "/strait", "probe", what)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	outcomes, err := decodeOutcomes(out.Stdout, out.Stderr, out.Code)
-	if err != nil {
-		return nil, fmt.Errorf("context %s: pod %s: %w", g.Context, pod, err)
+	if out.Code != 0 {
+		first, _, _ := strings.Cut(strings.TrimSpace(string(out.Stderr)), "\n")
+		if strings.Contains(first, "unknown command") {
+			first += "; the image that strait runs is older than this program: strait upgrade --context " + g.Context
+		}
+		return fmt.Errorf("context %s: pod %s/%s: strait probe ended with exit code %d: %s", g.Context, g.Name, pod, out.Code, first)
 	}
-	return outcomes, nil
+	if err := json.NewDecoder(bytes.NewReader(out.Stdout)).Decode(answer); err != nil {
+		return fmt.Errorf("context %s: pod %s/%s: read the answer of strait probe: %w", g.Context, g.Name, pod, err)
+	}
+	return nil
 }
 
 func (g realGround) Zone(ctx context.Context) (has, known bool) {

@@ -35,6 +35,7 @@ func printConnectivity(p cli.Printer, r connectivity.Report, took time.Duration)
 		rows = append(rows, line)
 	}
 	p.Table(header, rows)
+	printPerformance(p, r.Pairs)
 	for _, c := range r.Causes {
 		p.Line("%s %s%s", api.Bad, codePrefix(c), c.Message)
 		var calls []string
@@ -103,4 +104,26 @@ func codePrefix(c connectivity.Cause) string {
 
 func causeText(c connectivity.Cause) string {
 	return codePrefix(c) + c.Message + "; " + c.Try
+}
+
+// printPerformance prints what was measured. The ratio says what strait's address costs beside the pods' own.
+func printPerformance(p cli.Printer, pairs []connectivity.Pair) {
+	if len(pairs) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, x := range pairs {
+		mtu := api.None
+		if x.MTU > 0 {
+			mtu = fmt.Sprint(x.MTU)
+		}
+		rows = append(rows, []string{x.From, x.To, fmt.Sprintf("%.0f/s", x.DirectRate), fmt.Sprintf("%.0f/s", x.ThroughRate), fmt.Sprintf("%.2f", x.Ratio),
+			fmt.Sprintf("%.0f Mbit/s", x.Mbit), fmt.Sprintf("%.2f ms", x.RTT50), fmt.Sprintf("%.2f ms", x.RTT99), fmt.Sprintf("%.1f %%", 100*x.Lost), mtu})
+	}
+	p.Table([]string{"FROM", "TO", "CONNECTS TO PODS", "TO CLUSTERSETIP", "RATIO", "ONE STREAM", "RTT", "RTT P99", "LOST", "MTU"}, rows)
+	for _, x := range pairs {
+		for _, e := range x.Errors {
+			p.Line("%s measuring from %s to %s: %s", api.Warn, x.From, x.To, e)
+		}
+	}
 }

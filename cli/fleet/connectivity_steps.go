@@ -1,16 +1,13 @@
 package fleet
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -285,20 +282,25 @@ func (t *trial) findOut(ctx context.Context) {
 	})
 }
 
-// callTime bounds the calls of one client and group: the most patient of 8 s, of which some wait for others.
-const callTime = 2 * time.Minute
-
-// decodeOutcomes reads what a client printed.
-func decodeOutcomes(stdout, stderr []byte, code int) (out []connectivity.Outcome, err error) {
-	if code != 0 {
-		text, _, _ := strings.Cut(strings.TrimSpace(string(stderr)), "\n")
-		if strings.Contains(text, "unknown command") {
-			text += "; the image that strait runs is older than this program: strait upgrade"
+// measure measures each pair of clusters, one after the other, so that they do not disturb each other.
+func (t *trial) measure(ctx context.Context) error {
+	for _, from := range t.sites {
+		for _, to := range t.sites {
+			m, ok := connectivity.Measures(from.Cluster, to.Cluster)
+			if !ok {
+				t.report.Skipped = append(t.report.Skipped, connectivity.Skip{Cluster: from.Cluster.Name, What: "performance to " + to.Cluster.Name, Why: "they have no ClusterSetIP and pods of one address family"})
+				continue
+			}
+			t.tell("measuring from %s to %s", from.Cluster.Name, to.Cluster.Name)
+			got, err := from.Measure(ctx, from.Clients[0].Pod, m)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				got.Errors = append(got.Errors, err.Error())
+			}
+			t.report.Pairs = append(t.report.Pairs, connectivity.Sum(from.Cluster.Name, to.Cluster.Name, m, got))
 		}
-		return nil, fmt.Errorf("it ended with exit code %d: %s", code, text)
 	}
-	if err := json.NewDecoder(bytes.NewReader(stdout)).Decode(&out); err != nil {
-		return nil, fmt.Errorf("read its answer: %w", err)
-	}
-	return out, nil
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,6 +93,11 @@ func (g *fakeGround) Call(_ context.Context, _ string, calls []connectivity.Call
 	return out, nil
 }
 
+func (g *fakeGround) Measure(_ context.Context, _ string, m connectivity.Measure) (connectivity.Measured, error) {
+	return connectivity.Measured{DirectRates: []float64{100, 300, 200}, ThroughRates: []float64{190}, StreamBytes: 5e6, StreamSeconds: 5,
+		RTTs: slices.Repeat([]float64{0.25}, m.Pings/2), MTU: 1420}, g.asked
+}
+
 func (g *fakeGround) ExportTrouble(context.Context, string) (string, error) { return "", nil }
 
 func (g *fakeGround) Policies(context.Context) ([]string, error) { return nil, nil }
@@ -140,6 +146,20 @@ func TestConnectivity(t *testing.T) {
 				t.Errorf("it is there at the end: %v", c.ground.there)
 			}
 		})
+	}
+}
+
+// TestConnectivityPerf: what pods measure is summed up in one line for each pair.
+func TestConnectivityPerf(t *testing.T) {
+	var out bytes.Buffer
+	app := &cli.App{Stdout: &out, Stderr: &out, Now: time.Now, Output: "table", Getenv: func(string) string { return "" }}
+	run := trial{a: app, f: connectivityFlags{target: target{timeout: time.Minute}, namespace: "ns", perf: true}}
+	if err := run.run(t.Context(), map[string]ground{"ca": &fakeGround{id: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := "a a 200/s 190/s 0.95 8 Mbit/s 0.25 ms 0.25 ms 50.0 % 1420"
+	if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
+		t.Errorf("does not have %q:\n%s", want, out.String())
 	}
 }
 

@@ -359,7 +359,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "github.com/vishvananda/netlink",
 		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/kubelab"},
-		Tests:  []string{"datapath/wireguard", "datapath/netfilter", "test/clients", "test/faults", "test/kube"},
+		Tests:  []string{"cli/connectivity/agent", "datapath/wireguard", "datapath/netfilter", "test/clients", "test/faults", "test/kube"},
 		Why:    "in the daemon only route uses it; the labs, fabric, testutil, bench and tests build networks with it; ipvs speaks to IPVS with it",
 	},
 	{
@@ -372,7 +372,7 @@ var Dependencies = []Dependency{
 		Owners: []string{
 			"datapath/socklb", "datapath/socklb/layout", "datapath/socklb/cgroup", "datapath/socklb/optout", "datapath/socklb/inspect",
 			"datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "clustermesh/gossip/stream",
-			"demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/cilium", "test/bench/ipvs", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
+			"cli/connectivity/agent", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/cilium", "test/bench/ipvs", "test/bench/scale", "test/kubelab/init", "test/vm/guest", "test/vm/kernels",
 		},
 		Tests: []string{"test/clients", "test/faults", "test/kube", "test/locality"},
 		Why:   "system calls that package syscall lacks; practically part of the standard library",
