@@ -16,6 +16,7 @@ import (
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/mcs"
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/history/ring"
 	"strait.io/strait/datapath/sockdestroy"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/datapath/socklb/inspect"
@@ -53,6 +54,7 @@ type Config struct {
 	// Replication are ServicePolicies, besides those of the source.
 	Replication []ReplicationConfig `json:"replication,omitempty"`
 	DNS         DNSConfig           `json:"dns,omitempty"`
+	History     HistoryConfig       `json:"history,omitzero"`
 	Metrics     MetricsConfig       `json:"metrics,omitempty"`
 	Log         LogConfig           `json:"log,omitempty"`
 }
@@ -249,6 +251,30 @@ type DNSConfig struct {
 	// FallThrough is the cluster's own zone. Names of Services in it that the upstreams do not know
 	// are answered like those in clusterset.local. Empty means that there is no such zone.
 	FallThrough string `json:"fallThrough,omitempty"`
+}
+
+// HistoryConfig is how much the node keeps of what changed and why.
+type HistoryConfig struct {
+	// MaxBytes bounds what is kept in stateDir/history. Nil means ring.DefaultMaxBytes; with 0 nothing is kept.
+	MaxBytes *int64 `json:"maxBytes,omitempty"`
+	// MaxAge, if not 0, is after which time what is kept is removed.
+	MaxAge Duration `json:"maxAge,omitzero"`
+}
+
+func (h HistoryConfig) maxBytes() int64 {
+	if h.MaxBytes == nil {
+		return ring.DefaultMaxBytes
+	}
+	return *h.MaxBytes
+}
+
+func (h HistoryConfig) validate(m *mistakes) {
+	if n := h.maxBytes(); n != 0 && n < ring.MinBytes {
+		m.add("history.maxBytes", "%d is too little to be of use: want 0, which keeps nothing, or at least %d", n, ring.MinBytes)
+	}
+	if h.MaxAge.Duration < 0 {
+		m.add("history.maxAge", "%s is negative: want 0s, which keeps what history.maxBytes has room for, or a time such as 24h", h.MaxAge.Duration)
+	}
 }
 
 // MetricsConfig configures /metrics, /healthz and /readyz.

@@ -21,6 +21,7 @@ import (
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/daemon/api/server"
 	"strait.io/strait/daemon/dns"
+	"strait.io/strait/daemon/history/ring"
 	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/reconcile"
@@ -48,6 +49,7 @@ type Daemon struct {
 	dns     *dns.Server
 	api     *server.Server
 	metrics *metrics.Metrics
+	history *ring.Ring
 
 	wake          notify.Signal // asks for another turn
 	asked         time.Time     // next scheduled turn; owned by the loop
@@ -104,6 +106,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.history = newHistory(c, log)
 	d.dns = dns.New(dnsConfig(c, log), d.table)
 	d.api = server.New(server.Config{Socket: c.Socket(), View: c.View(), ViewGroup: c.ViewGroup, Metrics: c.Metrics.Listen.Addr, Scrape: d.metrics.Handler(), Peers: peers{d}, Log: log.With("part", "api")}, d)
 	d.metrics.From(d.api, d)
@@ -148,6 +151,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.source.Run(ctx) })
 	g.Go(func() error { return d.files.run(ctx) })
 	g.Go(func() error { return d.api.Run(ctx) })
+	g.Go(func() error { return d.history.Run(ctx) })
 	if len(d.config.DNS.Listen) > 0 {
 		g.Go(func() error { return d.dns.Run(ctx) })
 	}

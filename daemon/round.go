@@ -24,6 +24,9 @@ func (d *Daemon) apply(ctx context.Context) error {
 		r.look()
 		steps = append(steps[:1], turn.Decide(r.in)...)
 	}
+	if r.in.Plan != nil {
+		d.history.Note(r.noted())
+	}
 	d.firstTurnDone = true
 	d.metrics.Observe("plan", time.Since(start), r.err)
 	return r.err
@@ -65,6 +68,7 @@ type round struct {
 	host     plan.Host
 	moment   *moment
 	current  bool // the plan was made from what gossip holds
+	planned  plan.Inputs
 	problems []clustermesh.Problem
 	err      error
 	// health is what the tunnels carried when the plan was made, and unprobed why that is unknown.
@@ -94,6 +98,7 @@ func (r *round) look() {
 		in.Device = r.kernel.had()
 	}
 	var result plan.Result
+	r.planned = in
 	result, r.past = plan.Plan(in, r.past)
 	if r.in.Plan = &result; result.Next > 0 {
 		r.againIn(result.Next)

@@ -36,6 +36,7 @@ func (c Config) validate(m *mistakes) {
 	c.validateAddresses(m)
 	c.validateMesh(m)
 	c.Locality.validate(m)
+	c.History.validate(m)
 	c.validateReplication(m)
 	c.validateAuthority(m)
 	if g := c.BPF.unreadyGrace(); g < 0 {

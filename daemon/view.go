@@ -47,7 +47,7 @@ func (d *Daemon) Status() *api.Status {
 	if len(d.config.DNS.Listen) > 0 {
 		problems = append(problems, d.dns.Problems()...)
 	}
-	status.Problems = slices.Concat(problem.Sort(problems), d.api.Problems())
+	status.Problems = slices.Concat(problem.Sort(append(problems, d.history.Problems()...)), d.api.Problems())
 	return status
 }
 

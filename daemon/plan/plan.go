@@ -35,6 +35,8 @@ type Result struct {
 	// Mesh is the mesh of tunnels, never nil. Desired has what the kernel gets of it.
 	Mesh     *mesh.Mesh
 	Problems []clustermesh.Problem
+	// Dead are the nodes whose machines are dead. It must not be changed.
+	Dead map[clustermesh.Origin]bool
 	// Next is when to plan again, although nothing changes; 0 if there is no need.
 	Next time.Duration
 }
@@ -100,7 +102,7 @@ func (p *planner) plan() Result {
 	r.Problems = clustermesh.SortProblems(append(r.Problems, m.Problems...))
 	r.Mesh, r.Desired.Peers, r.Desired.Sources, r.Desired.Routes = m, p.tunnels.peers, p.tunnels.sources, p.tunnels.routes
 	r.Desired.Gone = p.index.gone()
-	r.Next = p.moving.next(p.Now)
+	r.Next, r.Dead = p.moving.next(p.Now), p.noted.dead
 	return r
 }
 

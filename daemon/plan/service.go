@@ -49,6 +49,9 @@ func (d *demand) ref() problem.Ref { return d.service.Ref(d.kind) }
 // Version grows when the service or one of its endpoints differs from the previous plan.
 func (d *demand) Version() uint64 { return d.serial }
 
+// Desired returns what the kernel should hold of it. It must not be changed.
+func (d *demand) Desired() []datapath.Frontend { return d.desired }
+
 // Frontends returns its addresses with its ports, and the verdict on every endpoint.
 func (d *demand) Frontends() []Frontend {
 	out, _ := d.frontends()

@@ -162,4 +162,5 @@ const (
 	GossipKeyUnreadable Code = "STR8104"
 	EverybodyTrusted    Code = "STR8105"
 	KeysNotMade         Code = "STR8106"
+	HistoryStopped      Code = "STR8107"
 )

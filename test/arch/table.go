@@ -131,6 +131,9 @@ var Table = []Package{
 	{Path: "daemon/turn", Pure: true, Imports: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api", Pure: true, Imports: []string{"datapath"}},
 	// The columns of every list that people see.
+	// What changed and why, and what plans were made from: for people who ask later. ring keeps it in files.
+	{Path: "daemon/history", Pure: true, Imports: []string{"clustermesh", "daemon/api", "daemon/plan", "datapath"}},
+	{Path: "daemon/history/ring", Imports: []string{"clustermesh/gossip/statelog", "daemon/api", "daemon/history"}, Tests: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api/table", Pure: true, Imports: []string{"daemon/api"}},
 	{Path: "daemon/api/client", Imports: []string{"daemon/api"}},
 	// Answers in a file, for people who look later.
@@ -147,7 +150,7 @@ var Table = []Package{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/cgroup", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
-		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/identity", "daemon/trustlevel", "daemon/objects",
+		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/history", "daemon/history/ring", "daemon/identity", "daemon/trustlevel", "daemon/objects",
 	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client", "daemon/api/table"}},
 
 	// The pages of docs that programs show.
@@ -291,8 +294,8 @@ var Dependencies = []Dependency{
 			"sockdestroy's programs need a newer kernel than socklb's, so they have their own object and loader; " +
 			"bench reads what programs and maps cost, and attaches programs to compare with; cilium loads those of Cilium; scale counts straitd's requests to the kernel",
 	},
-	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/authority", "clustermesh/replica"},
-		Why: "the bytes of a record are signed, and those of a statement: each package reads and writes its own"},
+	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/authority", "clustermesh/replica", "daemon/history"},
+		Why: "the bytes of a record are signed, and those of a statement: each package reads and writes its own; a history also has what a node itself finds of records"},
 	{Path: "filippo.io/edwards25519", Owners: []string{"internal/key"}},
 	{Path: "github.com/KimMachineGun/automemlimit", Owners: []string{"cmd/straitd"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},
