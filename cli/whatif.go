@@ -12,9 +12,8 @@ import (
 const maxMoved = 50
 
 func (a *App) ShowWhatIf(p Printer, w *api.WhatIf, whole bool) {
-	p.Line("if %s: connections to %s of %s would go elsewhere", w.Change, api.Count(len(w.Moved), "frontend"), api.Count(w.Services, "service"))
-	if n := len(w.Alone); n > 0 {
-		p.Line("%s no other endpoint serves %s, so what is drained stays in use: %s", api.Warn, api.Count(n, "service"), Some(w.Alone, 5))
+	for _, line := range WhatIfLines(w) {
+		p.Line("%s", line)
 	}
 	shown := w.Moved[:min(len(w.Moved), maxMoved)]
 	if len(shown) > 0 {
@@ -32,6 +31,15 @@ func (a *App) ShowWhatIf(p Printer, w *api.WhatIf, whole bool) {
 		p.Line("%s", m.Addr)
 		Show(a, p, table.MovedEndpoints, m.Endpoints)
 	}
+}
+
+// WhatIfLines sum up what a change would do.
+func WhatIfLines(w *api.WhatIf) []string {
+	lines := []string{fmt.Sprintf("if %s: connections to %s of %s would go elsewhere", w.Change, api.Count(len(w.Moved), "frontend"), api.Count(w.Services, "service"))}
+	if n := len(w.Alone); n > 0 {
+		lines = append(lines, fmt.Sprintf("%s no other endpoint serves %s, so what is drained stays in use: %s", api.Warn, api.Count(n, "service"), Some(w.Alone, 5)))
+	}
+	return lines
 }
 
 // Some lists the first names.

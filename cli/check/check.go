@@ -56,6 +56,9 @@ type Finding struct {
 	state   State
 }
 
+// Severity is how bad it is: Warning, Unknown or Failed.
+func (f Finding) Severity() State { return f.state }
+
 // Run makes all checks, by category.
 func Run(nodes []Node, client string) []Check {
 	c := checker{nodes: nodes, client: client}

@@ -148,11 +148,7 @@ func explainService(ctx context.Context, a *cli.App, arg, from string, last *api
 }
 
 func explain(a *cli.App, p cli.Printer, s api.Service, computed bool) {
-	addresses := make([]string, len(s.IPs))
-	for i, ip := range s.IPs {
-		addresses[i] = " " + ip.String()
-	}
-	p.Line("%s · %s%s · exported by %s", s.Name, s.Type, strings.Join(addresses, ""), strings.Join(s.Exporters, ", "))
+	p.Line("%s · %s", s.Name, exportLine(s))
 	if len(s.Policies) > 0 {
 		p.Line("shared by policy %s", strings.Join(s.Policies, ", "))
 	}
@@ -168,6 +164,15 @@ func explain(a *cli.App, p cli.Printer, s api.Service, computed bool) {
 		}
 		cli.Show(a, p, table.Explained, table.Candidates(f))
 	}
+}
+
+// exportLine is what the service is: its type, addresses, and who exports it.
+func exportLine(s api.Service) string {
+	addresses := make([]string, len(s.IPs))
+	for i, ip := range s.IPs {
+		addresses[i] = " " + ip.String()
+	}
+	return fmt.Sprintf("%s%s · exported by %s", s.Type, strings.Join(addresses, ""), strings.Join(s.Exporters, ", "))
 }
 
 // frontendLine is the verdict on one frontend: address, where connections go, and whether the

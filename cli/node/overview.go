@@ -49,14 +49,19 @@ type statusList struct {
 
 // askEvery asks every node of the clusters of the contexts, at the same time; without contexts, of
 // the cluster whose daemon answers without one.
-func askEvery(ctx context.Context, a *cli.App) (out []seen) {
+func askEvery(ctx context.Context, a *cli.App) []seen {
 	if len(a.From.Each()) == 0 {
 		one := *a
 		return everyNode(ctx, &one, "")
 	}
 	answers := make([][]seen, len(a.From.Each()))
 	a.Across(func(i int, one *cli.App) { answers[i] = everyNode(ctx, one, one.From.Contexts[0]) })
-	out = slices.Concat(answers...)
+	return inOrder(answers)
+}
+
+// inOrder returns what the nodes of several clusters answered, by cluster and node, each node once.
+func inOrder(answers [][]seen) []seen {
+	out := slices.Concat(answers...)
 	slices.SortStableFunc(out, func(a, b seen) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Node, b.Node))
 	})

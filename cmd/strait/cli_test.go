@@ -96,6 +96,8 @@ var exitCases = []struct {
 	{"no command", "well", "", 0, "Examples:"},
 	{"help about a problem", "none", "help str2102", 0, "STR2102: two nodes have overlapping pod prefixes"},
 	{"help about no problem", "none", "help STR9999", 2, "docs/problems.md lists all codes"},
+	{"page without a daemon", "none", "ui", 3, "try  start straitd"},
+	{"page of all nodes by name", "well", "ui --node *", 2, "leave --node out"},
 	{"graph of no form", "well", "graph -o svg", 2, "use text, dot, mermaid"},
 	{"configuration of an unknown node", "mesh", "peer showconf node us-east-n9", 1, "strait nodes lists them"},
 	{"configuration of which node", "mesh", "peer showconf node us-east-n2", 1, "name one of us-east/us-east-n2, us-west/us-east-n2"},

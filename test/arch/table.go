@@ -157,10 +157,15 @@ var Table = []Package{
 	{Path: "docs", Pure: true},
 
 	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/api/relay", "daemon/lend"}},
+	// The page of strait ui, and who makes it from its source. The maker is not linked into strait.
+	{Path: "web"},
+	{Path: "web/build"},
+	// Serves a page to one person. It does not know what the page shows.
+	{Path: "cli/ui"},
 	// What the commands of strait have in common, and its groups of commands, which do not know each other.
 	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table"}},
 	{Path: "cli/check", Pure: true, Imports: []string{"daemon/api", "datapath", "internal/problem"}},
-	{Path: "cli/node", Imports: []string{"cli", "cli/check", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"}},
+	{Path: "cli/node", Imports: []string{"cli", "cli/check", "cli/ui", "web", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"}},
 	// Like the demo, it also reads the pinned maps: the daemon can be dead.
 	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{
@@ -304,6 +309,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/hashicorp/go-msgpack", Owners: []string{"clustermesh/gossip/pool"}}, // tests: what memberlist reads
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip/pool"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
+	{Path: "github.com/evanw/esbuild", Owners: []string{"web/build"}},
 	{Path: "golang.org/x/time", Owners: []string{"clustermesh/gossip", "clustermesh/gossip/pool"}, Why: "rates of peers: what they send, and what they ask of the API server"},
 	{Path: "golang.org/x/net/publicsuffix", Owners: []string{"internal/tld"}, Why: "the list of top-level domains, which changes each month"},
 	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},

@@ -76,6 +76,15 @@ func (c *Client) EveryStatus(ctx context.Context) (*api.NodeAnswerList, error) {
 	return &a, nil
 }
 
+// EveryNodes asks every node of the cluster for all machines of the clusterset, as it sees them.
+func (c *Client) EveryNodes(ctx context.Context) (*api.NodeAnswerList, error) {
+	var a api.NodeAnswerList
+	if err := c.At(api.EveryNode).get(ctx, "nodes", "", api.KindNodeAnswers, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
 // Services asks for all imports and global services.
 func (c *Client) Services(ctx context.Context) (*api.ServiceList, error) {
 	var a api.ServiceList

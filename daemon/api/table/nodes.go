@@ -35,7 +35,7 @@ var Nodes = Table[api.Node]{
 		{Name: "PODS", Cell: text(podRange)},
 		{Name: "ENDPOINTS", Cell: number(func(n api.Node) int { return n.Endpoints })},
 		{Name: "TUNNEL", Cell: ofTunnel(func(n api.Node, _ time.Time) string { return api.Short(tunnelEnd(n), addrWidth) })},
-		{Name: "CARRIES", Moving: true, State: tunnelState, Cell: ofTunnel(func(n api.Node, _ time.Time) string { return carries(*n.Tunnel) })},
+		{Name: "CARRIES", Moving: true, State: tunnelState, Cell: ofTunnel(func(n api.Node, _ time.Time) string { return Carries(*n.Tunnel) })},
 		{Name: "HANDSHAKE", Moving: true, Cell: ofTunnel(func(n api.Node, now time.Time) string { return handshake(*n.Tunnel, now) })},
 		{Name: "SENT/RECEIVED", Moving: true, Cell: ofTunnel(func(n api.Node, _ time.Time) string { return bytes(*n.Tunnel) })},
 		{Name: "REGION", Wide: true, Cell: text(func(n api.Node) string { return n.Region })},
@@ -94,8 +94,8 @@ func tunnelState(n api.Node) string {
 	return n.Tunnel.State
 }
 
-// carries is what probes found out about the tunnel, in a few words.
-func carries(t api.Tunnel) string {
+// Carries is what probes found out about the tunnel, in a few words.
+func Carries(t api.Tunnel) string {
 	switch t.State {
 	case "":
 		return api.None
