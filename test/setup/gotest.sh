@@ -93,6 +93,6 @@ case $set_ in
     ;;
 esac
 # -count=1: the tests also depend on this machine's kernel, which go's cache of results does not
-# consider.
+# consider. -vet=off: make vet and make lint run all of vet's checks, not only the few of go test.
 # shellcheck disable=SC2086 # each of these is a list of words
-go run ./test/report go test -json -count=1 -timeout $timeout $race $parallel "$@" -- $list
+go run ./test/report go test -json -vet=off -count=1 -timeout $timeout $race $parallel "$@" -- $list
