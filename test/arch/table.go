@@ -444,7 +444,6 @@ var Ports = []AllowedPort{
 	{"test", []int{51820}, "WireGuard's port in records, or bound in namespaces of testutil and fabric, which reserve it"},
 	{"test/kube/testdata/multiclusterservice-crd.yaml", []int{32768}, "the length of a message"},
 	{"test/kubelab/config/mcs-v0.1.0.yaml", []int{32768}, "the length of a message"},
-	{"test/vm/instructions.txt", []int{55093, 55338, 60196, 60308, 60386, 60563}, "counts of instructions"},
 	{"test/redteam/strangers_linux_test.go", []int{50000}, "microseconds"},
 	{"clustermesh/gossip/replay_linux_test.go", []int{50000}, "microseconds"},
 }
