@@ -10,16 +10,35 @@ import (
 // impure are standard packages, including those below them, that act or provide the means to act.
 var impure = []string{
 	"context", "log", "net", "os", "syscall", "crypto/rand", "io/ioutil", "runtime", "sync", "plugin", "testing",
+	"flag", "expvar", "crypto/tls", "database", "C",
 }
 
 // harmless are packages below an impure one that only compute.
 var harmless = []string{"net/netip", "net/url"}
 
-// clock are the functions of package time that read the clock or wait. The package's types are
-// plain values and allowed. LoadLocation reads files.
-var clock = []string{
-	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "LoadLocation",
+// computing are packages of other modules, including those below them, that only compute. A pure package imports no
+// others: what a dependency does is not seen in the code that calls it.
+var computing = []string{
+	"github.com/fxamacker/cbor/v2", "golang.org/x/net/publicsuffix", "filippo.io/edwards25519",
+	"k8s.io/api", "k8s.io/apimachinery/pkg/api", "k8s.io/apimachinery/pkg/apis", "k8s.io/apimachinery/pkg/labels",
+	"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/types", "k8s.io/apimachinery/pkg/util/intstr",
+	"k8s.io/apimachinery/pkg/util/json", "k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/util/version",
+	"k8s.io/apimachinery/pkg/util/yaml", "sigs.k8s.io/mcs-api/pkg/apis", "sigs.k8s.io/yaml",
 }
+
+// acting are functions of packages that otherwise only compute: they read the clock, wait, read files or print.
+var acting = map[string][]string{
+	"time":                                 {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "LoadLocation"},
+	"k8s.io/apimachinery/pkg/apis/meta/v1": {"Now", "NowMicro"},
+	"fmt":                                  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+	"path/filepath":                        {"Abs", "EvalSymlinks", "Glob", "Walk", "WalkDir"},
+	"debug/elf":                            {"Open"},
+	"crypto/ed25519":                       {"GenerateKey"},
+	"crypto/x509":                          {"SystemCertPool"},
+}
+
+// random are packages with a global source of randomness.
+var random = []string{"math/rand"}
 
 // seeded are the names in math/rand that take their randomness as an argument.
 var seeded = []string{"New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "Source64", "Zipf", "PCG", "ChaCha8"}
@@ -33,16 +52,21 @@ func checkPure(f *File) []Violation {
 	// For the packages that are judged by what is called: the file's name for it → import path.
 	calls := map[string]string{}
 	for _, i := range f.imports() {
-		switch {
-		case i.Path == "time" || i.Path == "math/rand" || i.Path == "math/rand/v2":
+		_, some := acting[i.Path]
+		if some || below(i.Path, random) {
 			calls[i.Name] = i.Path
 			if i.Name == "." {
 				out = append(out, Violation{f.at(i.Pos), "pure package", fmt.Sprintf(
 					"%s is pure and must import %q under a name, so that its clock and randomness are seen", f.Folder, i.Path)})
 			}
+		}
+		switch {
 		case below(i.Path, impure) && !below(i.Path, harmless):
 			out = append(out, Violation{f.at(i.Pos), "pure package", fmt.Sprintf(
 				"%s is pure and must not import %q: return a decision and let a shell carry it out", f.Folder, i.Path)})
+		case isForeign(i.Path) && !below(i.Path, computing):
+			out = append(out, Violation{f.at(i.Pos), "pure package", fmt.Sprintf(
+				"%s is pure and must not import %q: let a shell do so; or add it to computing in test/arch/pure.go, if it only computes", f.Folder, i.Path)})
 		}
 	}
 	ast.Inspect(f.Syntax, func(n ast.Node) bool {
@@ -56,7 +80,7 @@ func checkPure(f *File) []Violation {
 		case *ast.SelectorExpr:
 			if x, ok := n.X.(*ast.Ident); ok && acts(calls[x.Name], n.Sel.Name) {
 				out = append(out, Violation{f.at(n.Pos()), "pure package", fmt.Sprintf(
-					"%s is pure and must not use %s.%s: take the time or the randomness as an argument",
+					"%s is pure and must not use %s.%s: take the time, the randomness or the text as an argument",
 					f.Folder, x.Name, n.Sel.Name)})
 			}
 		}
@@ -65,15 +89,18 @@ func checkPure(f *File) []Violation {
 	return out
 }
 
-// acts reports whether a name of a package reads the clock or the global random source.
+// acts reports whether a name of a package does more than to compute.
 func acts(path, name string) bool {
-	switch path {
-	case "time":
-		return slices.Contains(clock, name)
-	case "math/rand", "math/rand/v2":
+	if below(path, random) {
 		return !slices.Contains(seeded, name)
 	}
-	return false
+	return slices.Contains(acting[path], name)
+}
+
+// isForeign reports whether an import path is of another module: the first element of those is a domain.
+func isForeign(path string) bool {
+	domain, _, _ := strings.Cut(path, "/")
+	return strings.Contains(domain, ".") && !below(path, []string{Module})
 }
 
 func below(path string, roots []string) bool {
