@@ -8,7 +8,7 @@ import (
 )
 
 // attestRate and attestBurst bound how often Attest is called, in calls a second: each can be a TokenReview of the
-// API server, and anyone who has the gossip key can ask. A clusterset of thousands of new nodes has its statements
+// API server, and anyone who has the gossip key can request one. A clusterset of thousands of new nodes has its statements
 // after two minutes.
 const (
 	attestRate  = 50
@@ -30,7 +30,7 @@ func (a attests) wait(ctx context.Context, known bool) error {
 		limiter = a.known
 	}
 	if err := limiter.Wait(ctx); err != nil {
-		return fmt.Errorf("too many nodes ask for statements: %w", err)
+		return fmt.Errorf("too many nodes request statements: %w", err)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@
 // not know Kubernetes, the datapath or where the content of records comes from.
 //
 // A daemon counts as heard if it proves on a TLS connection that it has its node's key (node/peers.go). One
-// that does not prove it may be new, and have no statement yet: it may ask a signer, be a member, and
+// that does not prove it may be new, and have no statement yet: it may request one, be a member, and
 // pass on records, which prove themselves, but it is no sign of life. Daemons of the version before
 // prove nothing, and their records do not mention it: they count as they did. So nodes can be
 // upgraded, and set back, in any order.

@@ -50,14 +50,14 @@ type Config struct {
 	// Authority signs what this node writes, and decides what is believed of others. Nil signs nothing
 	// and believes everybody who has the key.
 	Authority *Authority
-	// Attest returns an error unless it was a node itself that asked for a statement about it. It is called
+	// Attest returns an error unless it was a node itself that requested a statement about it. It is called
 	// only on a machine that has the root, and only with requests that the owner of the node key signed. If
 	// it is nil, this machine signs only for itself.
 	Attest func(context.Context, authority.Request) error
 	// Objects returns what the objects of this cluster list of its nodes, and whether that is known yet: only
-	// what agrees with it is stated, of this node too. Nil states of each node what it asks for.
+	// what agrees with it is stated, of this node too. Nil states of each node what it requests.
 	Objects func() (authority.Objects, bool)
-	// Token returns what proves to Attest which node asks. Nil if nothing does.
+	// Token returns what proves to Attest which node requests it. Nil if nothing does.
 	Token func() (string, error)
 	// Answer answers a query of another node of this cluster, which comes on a connection; see Query. It
 	// returns when the answer is sent or the connection broke. If it is nil, this daemon neither answers

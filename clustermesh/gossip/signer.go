@@ -20,7 +20,7 @@ type signer struct{ *Gossip }
 
 var _ stream.Signer = signer{}
 
-// errRootless means that a machine lost the root while it was asked.
+// errRootless means that a machine lost the root while it was signing.
 var errRootless = errors.New("the signer does not have the root of its cluster any more")
 
 // signer returns what signs for other machines; nil if this one never signs for any.
@@ -121,7 +121,7 @@ func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []b
 	return a, about, nil
 }
 
-// errNotRead means that the machine that was asked has only just started.
+// errNotRead means that the machine that should sign has only just started.
 var errNotRead = errors.New("the signer has not read the objects of its cluster yet")
 
 // known returns what to compare a wanted statement with.
@@ -136,7 +136,7 @@ func (g *Gossip) known(want authority.Statement) (authority.Known, error) {
 	return ask(g, func(n *node.Node, now time.Time) authority.Known { return n.Known(want, objects, now) }), nil
 }
 
-// Pauses between attempts to get a statement. What changes is asked for at once, but not more often than
+// Pauses between attempts to get a statement. What changes is requested at once, but not more often than
 // each firstAsk: pods can come one after the other. The pause doubles with each refusal; while no
 // signer is heard, it is at most unheardAsk.
 const (
@@ -150,10 +150,10 @@ func (g *Gossip) keepStated(ctx context.Context) {
 	began, wait := time.Now(), firstAsk
 	for sleep(ctx, pause(wait)) {
 		var wanted node.Wanted
-		var asks bool
-		g.do(func(n *node.Node, now time.Time) { wanted, asks = n.Wanted(now) })
+		var due bool
+		g.do(func(n *node.Node, now time.Time) { wanted, due = n.Wanted(now) })
 		var err error
-		if asks {
+		if due {
 			err = g.askAny(ctx, wanted)
 		}
 		g.do(func(n *node.Node, now time.Time) { n.ReportStatement(err, began, now) })

@@ -27,7 +27,7 @@ var ErrOtherCluster = errors.New("its cluster's name belongs to another cluster"
 // Clusters remembers which cluster each name belongs to: the first one heard with that name, for as
 // long as it is heard.
 //
-// Where there are pins, it knows nothing and admits all: whose a cluster's name is, the pinned roots say,
+// Where there are pins, it knows nothing and admits all: whose a cluster's name is, the pinned roots decide,
 // by the seals of records and the proofs of daemons. A peer that has proven nothing must neither give a
 // name away nor keep its owner out.
 type Clusters struct {

@@ -14,7 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// ID identifies one life of a daemon. A restarted daemon is a new member, so that what was said
+// ID identifies one life of a daemon. A restarted daemon is a new member, so that what was reported
 // about its earlier life does not apply to this one: memberlist keeps no incarnation number across
 // restarts.
 type ID struct {

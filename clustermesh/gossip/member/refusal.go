@@ -18,7 +18,7 @@ const (
 	TooMany Refusal = "member"
 	// Unusual: a message that no daemon of strait sends, from a peer that has the gossip key.
 	Unusual Refusal = "message"
-	// TooFast: a datagram beyond what all daemons together can have to say in a second, or one that would
+	// TooFast: a datagram beyond what all daemons together can have to send in a second, or one that would
 	// leave this machine for an address that is no member's.
 	TooFast Refusal = "rate"
 )

@@ -13,7 +13,7 @@ const (
 	// a loop has a few.
 	maxLives = 64
 	// maxUnpinned bounds the members of all clusters that are not pinned where others are: enough to
-	// say which clusters those are.
+	// list those clusters.
 	maxUnpinned = 256
 	// maxUnknown bounds the members of all clusters where none is pinned, without the known nodes.
 	maxUnknown = 20_000
@@ -47,7 +47,7 @@ func NewRoom(quota int) *Room {
 	}
 }
 
-// SetQuotas says how many nodes the pinned clusters can have. Nil means that none is pinned.
+// SetQuotas sets how many nodes the pinned clusters can have. Nil means that none is pinned.
 func (r *Room) SetQuotas(quotas map[clustermesh.ClusterName]int) {
 	r.quotas = quotas
 	clear(r.unknown)
@@ -57,7 +57,7 @@ func (r *Room) SetQuotas(quotas map[clustermesh.ClusterName]int) {
 	}
 }
 
-// Know says of some nodes whether they are known. At first, none is.
+// Know sets of some nodes whether they are known. At first, none is.
 func (r *Room) Know(nodes map[clustermesh.Origin]bool) {
 	for o, known := range nodes {
 		switch {

@@ -22,7 +22,7 @@ type Target struct {
 	Seed string
 }
 
-// Seeds says where a daemon looks for others, and whether there is another one to find.
+// Seeds knows where a daemon looks for others, and whether there is another one to find.
 type Seeds struct {
 	seeds []string
 	hints []netip.AddrPort
@@ -53,7 +53,7 @@ func (s *Seeds) Set(seeds []string, hints []netip.AddrPort) {
 // Away reports whether some seed is, or may yet turn out to be, another daemon.
 func (s *Seeds) Away() bool { return s.away }
 
-// Waiting says what the first exchange waits for; empty if there is no other daemon to find.
+// Waiting returns what the first exchange waits for; empty if there is no other daemon to find.
 func (s *Seeds) Waiting() string {
 	switch {
 	case s.away:

@@ -73,7 +73,7 @@ func (n *Node) checkClock() {
 	if n.behind = late > 0; n.behind {
 		n.problem("clock behind", self.Problem(clustermesh.Problem{
 			Code:    problem.ClockBehind,
-			Message: fmt.Sprintf("this machine's clock is behind, by %s at least: what other nodes said before stays in force, and what they say now is ignored", late.Round(time.Minute)),
+			Message: fmt.Sprintf("this machine's clock is behind, by %s at least: what other nodes published before stays in force, and what they publish now is ignored", late.Round(time.Minute)),
 			Try:     "correct this machine's clock",
 		}), 0)
 	} else {
@@ -92,7 +92,7 @@ func (n *Node) checkClock() {
 	}
 	n.problem("clock", self.Problem(clustermesh.Problem{
 		Code:    problem.ClockSetBack,
-		Message: fmt.Sprintf("this machine's clock was %s ahead of what it shows now when straitd started, so other nodes may ignore what this node says", by.Round(time.Minute)),
+		Message: fmt.Sprintf("this machine's clock was %s ahead of what it shows now when straitd started, so other nodes may ignore what this node publishes", by.Round(time.Minute)),
 		Try:     "nothing to do if the clock is right now: other nodes believe this one again within seconds; otherwise correct it",
 		Warning: true,
 	}), ProblemLife)

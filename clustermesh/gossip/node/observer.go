@@ -19,7 +19,7 @@ type observer struct {
 	distances *observe.Distances
 	seeds     *member.Seeds
 	records   records
-	told      clustermesh.ByOrigin[clustermesh.Record] // those of which the room knows
+	roomHas   clustermesh.ByOrigin[clustermesh.Record] // those of which the room knows
 	everySeed bool                                     // all seeds were reached in the last round
 }
 
@@ -51,8 +51,8 @@ func (v *observer) areKnown() bool {
 
 // knowMembers gives the room the nodes that have records here, or are listed by their clusters.
 func (v *observer) knowMembers() {
-	before, now := v.told, v.records.Records()
-	v.told = now
+	before, now := v.roomHas, v.records.Records()
+	v.roomHas = now
 	news := map[clustermesh.Origin]bool{}
 	if before.Len() == 0 {
 		news[v.cfg.Self] = true

@@ -91,7 +91,7 @@ func (n *Node) Answered(p Peer, shown Shown, addr string, now time.Time) (believ
 }
 
 // Opened decides about a daemon that opened a stream from a host. It refuses what Answered refuses, and a
-// daemon with this node's name. One that is not believed to be its node may ask a signer, and pass on
+// daemon with this node's name. One that is not believed to be its node may request a statement, and pass on
 // records.
 func (n *Node) Opened(p Peer, shown Shown, addr string, now time.Time) (*Session, error) {
 	n.now = now

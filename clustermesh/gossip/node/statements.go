@@ -93,14 +93,14 @@ func (n *Node) reviewStatements() {
 	}
 }
 
-// Wanted is a request for a statement about this node, and the machines to ask.
+// Wanted is a request for a statement about this node, and the machines that can sign it.
 type Wanted struct {
 	Statement authority.Statement
 	Signers   []Place
 }
 
-// Wanted returns what to ask for, and whom, in random order; false if there is nothing to ask for.
-func (n *Node) Wanted(now time.Time) (w Wanted, asks bool) {
+// Wanted returns what to request, and from whom, in random order; false if there is nothing to request.
+func (n *Node) Wanted(now time.Time) (w Wanted, due bool) {
 	if !n.trust.Requests(now) {
 		return Wanted{}, false
 	}
@@ -129,14 +129,14 @@ func (n *Node) Adopt(signed trust.Signed, requested authority.Statement, withhel
 	return nil
 }
 
-// ErrNoSigners means that no machine can be asked for a statement.
+// ErrNoSigners means that no machine can sign a statement now.
 var ErrNoSigners = errors.New("no machine of the cluster that has its root is heard")
 
 // askGrace is how long a starting node waits for a statement before it reports that it has none.
 const askGrace = 5 * time.Second
 
 // ReportStatement reports why there is no statement as wanted; nothing if err is nil. Of a signer whose
-// clock is ahead, checkSigner has reported. Began is when this node began to ask.
+// clock is ahead, checkSigner has reported. Began is when this node sent the request.
 func (s *statements) ReportStatement(err error, began, now time.Time) {
 	s.now = now
 	if err == nil || errors.Is(err, trust.ErrSignerAhead) {
@@ -156,11 +156,11 @@ func (s *statements) ReportStatement(err error, began, now time.Time) {
 	}
 	if s.trust.Lax() {
 		p.Warning = true
-		p.Message = fmt.Sprintf("its cluster states nothing about it, so clusters with pins do not believe what it says: %v", err)
+		p.Message = fmt.Sprintf("its cluster states nothing about it, so clusters with pins do not believe what it publishes: %v", err)
 	}
 	if s.trust.Current().Bytes != nil {
 		p.Warning = true
-		p.Message = fmt.Sprintf("the statement about it is not renewed, and what it said stays in force: %v", err)
+		p.Message = fmt.Sprintf("the statement about it is not renewed, and what it published stays in force: %v", err)
 	}
 	s.problem("statement", p, 0)
 }
@@ -184,13 +184,13 @@ func (s *statements) Revokes(c clustermesh.ClusterName, k authority.PublicKey) b
 func (s *statements) AddIssued(issued authority.Statement) { s.trust.AddIssued(issued) }
 
 // maxRefusedRequests bounds the nodes that are named because they were refused a statement. Anyone who has
-// the gossip key can ask about any. maxWithheld bounds the parts that were not stated and are shown.
+// the gossip key can request one about any. maxWithheld bounds the parts that were not stated and are shown.
 const (
 	maxRefusedRequests = 8
 	maxWithheld        = 32
 )
 
-// ReportRefusedRequest reports a node that asked for a statement and was refused.
+// ReportRefusedRequest reports a node that requested a statement and was refused.
 func (s *statements) ReportRefusedRequest(about clustermesh.Origin, cause error, now time.Time) {
 	s.now = now
 	key := "unstated " + about.String()
@@ -199,12 +199,12 @@ func (s *statements) ReportRefusedRequest(about clustermesh.Origin, cause error,
 	}
 	s.strange(key, about.Ref().Problem(clustermesh.Problem{
 		Code: problem.StatementMissing, Warning: true,
-		Message: fmt.Sprintf("it asks this machine for a statement, and is refused: %v", cause),
+		Message: fmt.Sprintf("it requests a statement from this machine, and is refused: %v", cause),
 		Try:     "nothing to do if it is none of this cluster's machines",
 	}))
 }
 
-// ReportWithheld reports what this machine did not state of another node, until that asks again.
+// ReportWithheld reports what this machine did not state of another node, until that requests another one.
 func (s *statements) ReportWithheld(about clustermesh.Origin, withheld []clustermesh.Problem, now time.Time) {
 	s.now = now
 	key := func(i int) string { return fmt.Sprintf("claim of %s %d", about, i) }

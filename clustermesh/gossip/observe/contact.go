@@ -11,7 +11,7 @@ import (
 
 // Timing of contacts with other nodes.
 const (
-	// stalled is how long a stream can say nothing before the machine is probed: between two and
+	// stalled is how long a stream can carry nothing before the machine is probed: between two and
 	// three heartbeats.
 	stalled = 1300 * time.Millisecond
 	// silentRounds is how many probes in a row must be silent before the machine counts as silent.
@@ -34,8 +34,8 @@ const (
 	// restart elsewhere, they overlap until memberlist has noticed that the first life is gone.
 	duplicateAge = 8 * time.Second
 	// goneRounds is how many silent probes in a row outweigh memberlist, which decides sooner unless
-	// it is told that the node lives: what others say of it can be replayed, or made up by a holder of
-	// the gossip key. So do as many that the machine answers, if its daemon says nothing at all.
+	// it learns that the node lives: what others report of it can be replayed, or made up by a holder of
+	// the gossip key. So do as many that the machine answers, if its daemon sends nothing at all.
 	goneRounds = 6
 	// metGrace is how long a member has to open a stream before it is asked who it is, and metAge how
 	// long before it became a member its daemon can have proven that it is there.
@@ -58,7 +58,7 @@ const (
 type Verdict uint8
 
 const (
-	// Blind: the probe could not be made or ran late, so it says nothing about the machine.
+	// Blind: the probe could not be made or ran late, so it means nothing about the machine.
 	Blind Verdict = iota
 	// Silent: nothing answered on any address.
 	Silent
@@ -88,7 +88,7 @@ type contact struct {
 	answered bool           // the last probe was answered
 	since    time.Time      // first answer after an unanswered probe; zero once silent
 	rounds   int            // silent probes in a row
-	mute     int            // answered probes in a row while its streams said nothing
+	mute     int            // answered probes in a row while its streams carried nothing
 	probing  bool
 	due      time.Time // earliest time of the next probe
 }
@@ -114,7 +114,7 @@ type life struct {
 	addr  netip.AddrPort
 	since time.Time
 	met   bool // since then, the daemon has proven that it is there
-	gone  bool // memberlist calls it gone, and its stream speaks all the same
+	gone  bool // memberlist calls it gone, and its stream carries frames all the same
 }
 
 // life returns a life that is a member; nil if that is none.
@@ -205,8 +205,8 @@ func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 	}
 }
 
-// speaks reports whether a life proves all the time that it is there.
-func (n *contact) speaks(boot uint64, now time.Time) bool {
+// isHeard reports whether a life proves all the time that it is there.
+func (n *contact) isHeard(boot uint64, now time.Time) bool {
 	l := n.life(boot)
 	return l != nil && l.met && boot == n.metBoot && n.streams > 0 && now.Sub(n.framed) <= stalled
 }

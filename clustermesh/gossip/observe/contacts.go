@@ -1,4 +1,4 @@
-// Package observe decides what this node can say about others: whether a daemon is heard, whether
+// Package observe decides what this node knows about others: whether a daemon is heard, whether
 // its machine answers, which nodes to probe and when, and which machines to claim silent.
 //
 // Inputs are the observations of other packages with their times (memberlist's members, streams
@@ -49,7 +49,7 @@ func NewContacts(self clustermesh.Origin) *Contacts {
 	return c
 }
 
-// Pin says of which clusters the records hold only addresses that their roots stated. At first there are
+// Pin sets of which clusters the records hold only addresses that their roots stated. At first there are
 // none.
 func (c *Contacts) Pin(pinned func(clustermesh.ClusterName) bool) { c.pinned = pinned }
 
@@ -87,18 +87,18 @@ func (c *Contacts) Join(m member.ID, addr netip.AddrPort, now time.Time) {
 }
 
 // Leave notes that a member is gone. The node is gone when its last life is gone. A holder of the gossip key
-// can say so of any member, so one of a pinned cluster stays while its stream speaks; see Sweep.
+// can claim that of any member, so one of a pinned cluster stays while its stream carries frames; see Sweep.
 func (c *Contacts) Leave(m member.ID, now time.Time) {
 	n := c.node(m.Origin)
 	defer c.note(n)
-	if !c.pinned(m.Origin.Cluster) || !n.speaks(m.Boot, now) {
+	if !c.pinned(m.Origin.Cluster) || !n.isHeard(m.Boot, now) {
 		n.leave(m.Boot, now)
 		return
 	}
 	n.life(m.Boot).gone = true
 }
 
-// Sweep ends the lives that memberlist called gone, and whose streams now say nothing either. It reports
+// Sweep ends the lives that memberlist called gone, and whose streams now carry nothing either. It reports
 // whether there were any.
 func (c *Contacts) Sweep(now time.Time) (ended bool) {
 	for i := range c.slots {
@@ -107,7 +107,7 @@ func (c *Contacts) Sweep(now time.Time) (ended bool) {
 			continue
 		}
 		for _, l := range slices.Clone(n.lives) {
-			if l.gone && !n.speaks(l.boot, now) {
+			if l.gone && !n.isHeard(l.boot, now) {
 				n.leave(l.boot, now)
 				ended = true
 			}
@@ -153,7 +153,7 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) (changed bool) 
 }
 
 // Unmet returns the members to ask now who they are: those that have not proven that they are there,
-// and those that say nothing while their machine answers. They are marked as being asked, until Asked
+// and those whose streams carry nothing while their machine answers. They are marked as being asked, until Asked
 // is called for each. Those that wait longest come first. Most members prove that they are there by a stream
 // before it comes to that.
 func (c *Contacts) Unmet(now time.Time) (out []clustermesh.Origin) {
@@ -316,7 +316,7 @@ func (c *Contacts) Heard() map[clustermesh.Origin]time.Time {
 }
 
 // ProbeAddrs returns the addresses at which to probe the machine of a node. A holder of the gossip key
-// can say where a node is a member, and answer there for a machine that is gone. So if its cluster is
+// can claim where a node is a member, and answer there for a machine that is gone. So if its cluster is
 // pinned, a place that its record does not name counts only if the node proved there that it is that, and
 // never proved it at one that the record names: a machine that passes packets on can be in between.
 func (c *Contacts) ProbeAddrs(o clustermesh.Origin, rec clustermesh.Record) []netip.AddrPort {

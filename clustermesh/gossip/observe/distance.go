@@ -27,8 +27,8 @@ const (
 	forgotten = 24 * time.Hour
 )
 
-// Distances says how far away other clusters are, from the round-trip times that this node has measured
-// itself: what others say does not count. It is damped, so that what is decided by it changes rarely: it
+// Distances estimates how far away other clusters are, from the round-trip times that this node has measured
+// itself: what others report does not count. It is damped, so that what is decided by it changes rarely: it
 // is known in steps, and a cluster changes its step only if it is a quarter beyond the limit for a
 // minute. A cluster that falls silent keeps its step.
 type Distances struct {

@@ -18,7 +18,7 @@ type index struct {
 	contacts        clustermesh.Draft[clustermesh.Contact]
 }
 
-// slot is one node, with what tells for most nodes that there is nothing to do about them.
+// slot is one node, with what shows for most nodes that there is nothing to do about them.
 type slot struct {
 	*contact
 	is     kinds
@@ -39,7 +39,7 @@ const (
 	// isLost: to be probed, once it is time. isWatched: that too, if its stream falls silent.
 	isLost
 	isWatched
-	// isParting: memberlist calls a life of it gone, and its stream speaks. isSeveral: it has more
+	// isParting: memberlist calls a life of it gone, and its stream carries frames. isSeveral: it has more
 	// than one life.
 	isParting
 	isSeveral

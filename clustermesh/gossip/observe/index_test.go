@@ -263,7 +263,7 @@ func (d *drawer) met(note func(member.ID, time.Time) bool) {
 func (d *drawer) sweep() {
 	ends := d.those(func(_ clustermesh.Origin, n *contact) bool {
 		for _, l := range n.lives {
-			if l.gone && !n.speaks(l.boot, d.now) {
+			if l.gone && !n.isHeard(l.boot, d.now) {
 				return true
 			}
 		}
@@ -272,7 +272,7 @@ func (d *drawer) sweep() {
 	same(d.T, "swept", d.Sweep(d.now), len(ends) > 0)
 	for _, o := range ends {
 		for _, l := range d.look(o).lives {
-			if l.gone && !d.look(o).speaks(l.boot, d.now) {
+			if l.gone && !d.look(o).isHeard(l.boot, d.now) {
 				d.Fatalf("a life of %s is left", o)
 			}
 		}

@@ -18,7 +18,7 @@ const (
 
 // Dialled notes whether a node proved who it is at an address that was dialled. A dial that another
 // address answers for proves nothing of this one, so memberlist's word of where a node is never counts.
-// Dialled reports whether Proven says something else now.
+// Dialled reports whether Proven differs now.
 func (c *Contacts) Dialled(o clustermesh.Origin, rec clustermesh.Record, at netip.AddrPort, proven bool, now time.Time) bool {
 	n := c.node(o)
 	if proven {
@@ -83,7 +83,7 @@ func (c *Contacts) MayBeAt(addrs map[netip.AddrPort]bool, known records) (out []
 }
 
 // Place returns where to dial a node; zero if nothing is known of it. Of a pinned cluster, its record
-// comes first, whose addresses the root stated, then where a dial proved who it is. Where memberlist says
+// comes first, whose addresses the root stated, then where a dial proved who it is. Where memberlist reports
 // it is comes last, because a holder of the gossip key can move a member. An address that failed waits
 // until the others have failed.
 func (c *Contacts) Place(o clustermesh.Origin, rec clustermesh.Record, now time.Time) netip.AddrPort {

@@ -18,7 +18,7 @@ import (
 //
 // One claim withdraws nothing: clustermesh.State.Dead needs more than half of the other nodes of
 // the node's cluster to agree, or, in a cluster of two, the other node and a node of another
-// cluster. Still, a node that hears no other node makes no new claims, because it cannot tell the
+// cluster. Still, a node that hears no other node makes no new claims, because it cannot distinguish the
 // death of others from being cut off itself. It keeps an earlier claim until there is a sign of
 // life, or the claimed node's record is dropped.
 //

@@ -64,12 +64,12 @@ var errVersions = errors.New("its daemon is not strait's, by its protocol versio
 // understands reports whether memberlist here and a member can talk. memberlist accepts the member all the
 // same, and then fails every exchange of members, because it compares the versions of all.
 func understands(n *memberlist.Node) bool {
-	const spoken = memberlist.ProtocolVersion2Compatible
-	return n.PMin <= spoken && n.PMax >= spoken && n.PCur == spoken && n.DMin == 0 && n.DCur == 0
+	const protocol = memberlist.ProtocolVersion2Compatible
+	return n.PMin <= protocol && n.PMax >= protocol && n.PCur == protocol && n.DMin == 0 && n.DCur == 0
 }
 
 // NotifyAlive implements memberlist.AliveDelegate. It refuses members whose names are not strait's,
-// those that speak other versions, those for which there is no room, and those whose cluster's name
+// those that use other versions, those for which there is no room, and those whose cluster's name
 // belongs to another cluster.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	e, err := event(n)

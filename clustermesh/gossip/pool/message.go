@@ -20,7 +20,7 @@ const (
 // maxText is more than the text of any datagram of a daemon has, in bytes: memberlist fills 1400.
 const maxText = 2 << 10
 
-// plainVersion says that a text was not padded before it was encrypted. Daemons send no other.
+// plainVersion marks a text that was not padded before it was encrypted. Daemons send no other.
 const plainVersion = 1
 
 // usual returns how many messages the text of a datagram has; 0 if no daemon sends such a text.

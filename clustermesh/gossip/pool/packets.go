@@ -24,7 +24,7 @@ var labelHeader = append([]byte{244, byte(len(label))}, label...)
 
 // packets passes on datagrams that were encrypted with the gossip key and that a daemon can have sent,
 // and drops others. Most of the others memberlist would drop too, but it writes a line of its log for
-// each, and says only there which it was.
+// each, and only there has which it was.
 type packets struct {
 	aeads atomic.Pointer[[]cipher.AEAD] // of all keys that are accepted
 	out   chan *memberlist.Packet
@@ -74,7 +74,7 @@ func (p *packets) read(b []byte) (messages int, why member.Refusal) {
 	return messages, ""
 }
 
-// open returns the text of what memberlist encrypted: a version, which only says how the text was
+// open returns the text of what memberlist encrypted: a version, which only shows how the text was
 // padded, and what AES-GCM wrote, which also covers some data beside it. A padded text, which daemons do
 // not send, can make memberlist panic.
 func (p *packets) open(sealed, beside []byte) (text []byte, why member.Refusal) {

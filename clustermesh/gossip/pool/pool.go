@@ -22,7 +22,7 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// Config says which daemon a Pool speaks for, and where.
+// Config is which daemon a Pool stands for, and where.
 type Config struct {
 	Self member.Peer
 	// Bind is the address and port that memberlist (UDP, TCP) and record streams (TCP) share.
@@ -39,7 +39,7 @@ type Config struct {
 	// returns the owner's UID. It is called with memberlist's lock held, so it must not wait for
 	// anything that waits for the Pool.
 	Admit func(member.Peer) (owner string, ok bool)
-	// Seats are asked for room for a member, also with memberlist's lock held.
+	// Seats decide about room for a member, also with memberlist's lock held.
 	Seats Seats
 	// Pinged is called with the time that a member took to answer over UDP, and where it did.
 	Pinged func(member.ID, netip.Addr, time.Duration)
@@ -68,7 +68,7 @@ type Pool struct {
 	list *memberlist.Memberlist
 }
 
-// Open opens the sockets and starts memberlist. The error says what to do about a port in use.
+// Open opens the sockets and starts memberlist. The error contains what to do about a port in use.
 func Open(cfg Config) (*Pool, error) {
 	logs := &memberLog{log: cfg.Log, noUDP: cfg.NoUDP}
 	inbox := &inbox{ready: notify.New(), addrs: map[netip.Addr]int{}}

@@ -65,7 +65,7 @@ type port struct {
 
 var _ memberlist.NodeAwareTransport = (*port)(nil)
 
-// listen opens the sockets. The error says what to do about a port in use.
+// listen opens the sockets. The error contains what to do about a port in use.
 func listen(cfg Config, known func(netip.Addr) bool) (*port, error) {
 	bind := cfg.Bind
 	packets, err := newPackets(cfg.Keys)
@@ -97,7 +97,7 @@ func listen(cfg Config, known func(netip.Addr) bool) (*port, error) {
 	return p, nil
 }
 
-// FinalAdvertiseAddr implements memberlist.Transport. strait always says which address others dial.
+// FinalAdvertiseAddr implements memberlist.Transport. strait always sets which address others dial.
 func (p *port) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
 	a, err := netip.ParseAddr(ip)
 	return a.Unmap().AsSlice(), port, err

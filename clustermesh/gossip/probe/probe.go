@@ -44,12 +44,12 @@ func TCP(ctx context.Context, addrs []netip.AddrPort) observe.Verdict {
 		}
 	}
 	if time.Since(began) > 2*Timeout {
-		return observe.Blind // this process was not scheduled, which says nothing about the machine
+		return observe.Blind // this process was not scheduled, which means nothing about the machine
 	}
 	return result
 }
 
-// judge returns what the outcome of a connect says about the machine.
+// judge returns what the outcome of a connect means about the machine.
 func judge(err error) observe.Verdict {
 	var timeout net.Error
 	switch {

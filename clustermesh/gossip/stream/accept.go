@@ -87,7 +87,7 @@ func (s *Streams) read(conn net.Conn, session Session) error {
 	}
 }
 
-// hostOf returns the peer's address without the port, which tells a person nothing.
+// hostOf returns the peer's address without the port, which means nothing to a person.
 func hostOf(c net.Conn) string {
 	if ap, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 		return ap.Addr().Unmap().String()

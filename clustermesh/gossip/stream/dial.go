@@ -25,7 +25,7 @@ func (s *Streams) dial(ctx context.Context, addr string) (net.Conn, Peer, error)
 	return s.dialFor(ctx, addr, streamProtocol)
 }
 
-// dialFor opens a connection for the first of the protocols that the daemon there speaks.
+// dialFor opens a connection for the first of the protocols that the daemon there has.
 func (s *Streams) dialFor(ctx context.Context, addr string, protocols ...string) (net.Conn, Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()

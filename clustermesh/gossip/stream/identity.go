@@ -34,7 +34,7 @@ var ErrWrongKey = member.ErrWrongKey
 // Key is an Ed25519 public key.
 type Key = [ed25519.PublicKeySize]byte
 
-// Peer is the daemon at the other end of a connection, as its certificate says. The certificate proves
+// Peer is the daemon at the other end of a connection, as its certificate names it. The certificate proves
 // that it has the gossip key, and Key.
 type Peer struct {
 	member.Peer
@@ -160,7 +160,7 @@ func (i *identity) peer(s tls.ConnectionState) (Peer, error) {
 	return i.read(s.PeerCertificates[0])
 }
 
-// read returns what a certificate says, if the gossip key made it.
+// read returns what a certificate contains, if the gossip key made it.
 func (i *identity) read(cert *x509.Certificate) (Peer, error) {
 	signed := func(ca ed25519.PublicKey) bool { return ed25519.Verify(ca, cert.RawTBSCertificate, cert.Signature) }
 	if !slices.ContainsFunc(i.cas, signed) {

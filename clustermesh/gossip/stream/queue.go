@@ -62,7 +62,7 @@ func (s *sender) offer(message []byte) bool {
 	return true
 }
 
-// take returns what waits, to be written. The caller says by written when that is over.
+// take returns what waits, to be written. The caller reports by written when that is over.
 func (s *sender) take() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *sender) take() [][]byte {
 	return messages
 }
 
-// written says that what was taken is in memory no more.
+// written notes that what was taken is in memory no more.
 func (s *sender) written() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ const signerProtocol = "strait-signer/1"
 
 const (
 	// maxSignerFrame bounds each message, in bytes, and signerTimeout the whole exchange: the signer
-	// may have to ask its API server.
+	// may have to query its API server.
 	maxSignerFrame = 128 << 10
 	signerTimeout  = 8 * time.Second
 	// requestTimeout is how long the request itself may take: it is one message, and the asker has what
@@ -32,7 +32,7 @@ const (
 type Signer interface {
 	// Signs reports whether it answers now. It can change.
 	Signs() bool
-	// ProveRoot returns what the signer says first.
+	// ProveRoot returns what the signer sends first.
 	ProveRoot(channel []byte) []byte
 	// Knows reports whether a peer has proven that it is a node of which the signer knows something. Its
 	// requests come first. It takes no time, and neither does Check.
@@ -47,7 +47,7 @@ type Signer interface {
 var ErrNoSigner = errors.New("it signs no statements")
 
 // AskSigner sends a request to the signer at an address, and returns the answer. Request is called with
-// the channel and what the signer says first; if it returns an error, nothing is sent.
+// the channel and what the signer sends first; if it returns an error, nothing is sent.
 func (s *Streams) AskSigner(ctx context.Context, addr netip.AddrPort, request func(channel, introduction []byte) ([]byte, error)) ([]byte, error) {
 	conn, _, err := s.dialFor(ctx, addr.String(), signerProtocol)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Streams) AskSigner(ctx context.Context, addr netip.AddrPort, request fu
 	return readShort(conn)
 }
 
-// sign serves one request for a statement. What the peer asks must be here, and signed, before it takes
+// sign serves one request for a statement. What the peer requests must be here, and signed, before it takes
 // more than room at the desk.
 func (s *Streams) sign(ctx context.Context, conn net.Conn, peer Peer) error {
 	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())

@@ -28,7 +28,7 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// DialTimeout bounds the time that a peer takes to answer and to say who it is.
+// DialTimeout bounds the time that a peer takes to answer and to prove who it is.
 const DialTimeout = 2 * time.Second
 
 const (
