@@ -18,7 +18,8 @@ func (w *Network) Resume(machines []*Machine) {
 	}
 }
 
-// startAll starts machines, and returns what they publish.
+// startAll starts machines, and returns what they publish, as it arrives: with its bytes, so that not each receiver
+// has to encode it to verify it.
 func startAll(machines []*Machine) (all []replica.Entry) {
 	for _, m := range machines {
 		if m.number == 0 {
@@ -26,9 +27,24 @@ func startAll(machines []*Machine) (all []replica.Entry) {
 		} else {
 			m.Start(machines[0])
 		}
-		all = append(all, m.node.Entries()...)
+		for _, e := range m.node.Entries() {
+			all = append(all, arrived(e))
+		}
 	}
 	return all
+}
+
+// arrived returns an entry as its receivers decode it.
+func arrived(e replica.Entry) replica.Entry {
+	bytes, err := replica.Encode(&replica.Snapshot{Entries: []replica.Entry{e}})
+	if err != nil {
+		panic(err)
+	}
+	m, err := replica.Decode(bytes)
+	if err != nil {
+		panic(err)
+	}
+	return m.(*replica.Snapshot).Entries[0]
 }
 
 // fill gives a machine all records, as from another one.
