@@ -170,9 +170,9 @@ func (c Case) Call(id int) (Call, bool) {
 		return Call{}, false
 	}
 	network := map[string]string{"TCP": "tcp", "UDP": "udp"}[c.Proto] + map[string]string{"IPv4": "4", "IPv6": "6"}[c.Family]
-	patience := 4000
-	if c.Way == ByName || c.Way == ByHeadless || c.Way == ByPodName {
-		patience = 8000 // CoreDNS keeps for 5 s that a name does not exist
+	patience := 5000
+	if c.Group == Names || c.Group == Large {
+		patience = 8000 // CoreDNS keeps for 5 s that a name does not exist; several packets are lost more often than one
 	}
 	return Call{ID: id, Network: network, Host: c.Target, Port: c.Port, Size: c.Size, PatienceMillis: patience}, true
 }

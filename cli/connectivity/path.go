@@ -50,6 +50,8 @@ func (d diagnosis) path(r Result) Cause {
 
 // tunnels explains a failure by a tunnel that carries nothing, as one of its ends sees it.
 func (d diagnosis) tunnels(a, b string) (Cause, bool) {
+	// The ends of one tunnel are one cause, so its text does not depend on which of them called.
+	a, b = min(a, b), max(a, b)
 	for _, end := range [][2]string{{a, b}, {b, a}} {
 		t := d.facts.tunnel(end[0], end[1])
 		if t == nil {
@@ -62,13 +64,11 @@ func (d diagnosis) tunnels(a, b string) (Cause, bool) {
 		if code == "" {
 			code = problem.TunnelNever
 		}
-		// The ends of one tunnel are one cause: its text does not depend on which of them saw it.
-		first, second := min(a, b), max(a, b)
 		cluster, _, _ := strings.Cut(end[1], "/")
 		if p, found := d.facts.problemAbout(end[0], cluster, problem.TunnelNever, problem.TunnelSilent, problem.TunnelOneWay, problem.TunnelsAllSilent); found {
 			code = p.Code
 		}
-		return Cause{Code: code, Message: fmt.Sprintf("the tunnel between %s and %s carries nothing (%s sees it as %q; its outer address is %s)", first, second, end[0], t.State, t.Underlay),
+		return Cause{Code: code, Message: fmt.Sprintf("the tunnel between %s and %s carries nothing (%s sees it as %q; its outer address is %s)", a, b, end[0], t.State, t.Underlay),
 			Try: fmt.Sprintf("open UDP port %d between the two nodes, in both directions: strait help %s", t.Underlay.Port(), code)}, true
 	}
 	return Cause{}, false

@@ -45,14 +45,15 @@ func Judge(c Case, o Outcome, asked error) Result {
 	case c.Server != (Identity{}) && c.Server != o.Server:
 		r.Error = fmt.Sprintf("pod %s on %s/%s answered, not %s", o.Server.Pod, o.Server.Cluster, o.Server.Node, c.Server.Pod)
 	default:
-		r.State, r.Note = OK, seenNote(c.Client, o.Seen)
+		r.State, r.Note = OK, seenNote(c, o.Seen)
 	}
 	return r
 }
 
-// seenNote says so if a pod is not seen by its own address.
-func seenNote(c Client, seen netip.Addr) string {
-	if c.Host || !seen.IsValid() || slices.Contains(c.Addresses, seen) {
+// seenNote says so if a pod is seen in another cluster by another address than its own. Inside a cluster, its network
+// plugin decides that.
+func seenNote(c Case, seen netip.Addr) string {
+	if c.Client.Host || c.Client.Cluster == c.To || !seen.IsValid() || slices.Contains(c.Client.Addresses, seen) {
 		return ""
 	}
 	return fmt.Sprintf("the server sees the client as %s, which is not the pod's own address", seen)

@@ -1,5 +1,5 @@
 // Package fleet has the commands that change clusters: install, upgrade, uninstall, clusterset,
-// cluster, dns, nodes revoke and replicate.
+// cluster, dns, connectivity, nodes revoke and replicate.
 //
 // Inputs are flags, a kubeconfig (package install/cluster) or a directory of keys; outputs are changed
 // clusters and files, text and an exit code. It must not know how the daemon decides, or the kernel.

@@ -108,8 +108,17 @@ func (t *trial) make(ctx context.Context) error {
 	return t.each(func(s *site) error { return t.awaitImports(ctx, s) })
 }
 
+// usualStart is how long pods may take to start before the test says what they wait for.
+const usualStart = 10 * time.Second
+
 func (t *trial) awaitPods(ctx context.Context, s *site) error {
-	report := func(text string) { t.tell("%s: %s", s.Context, text) }
+	began, last := t.a.Now(), ""
+	report := func(text string) {
+		if text != last && t.a.Now().Sub(began) > usualStart {
+			t.tell("%s: %s", s.Context, text)
+			last = text
+		}
+	}
 	roles := []string{"pod"}
 	if s.setup.Host {
 		roles = append(roles, "host")

@@ -137,7 +137,7 @@ func (t Trial) Make(ctx context.Context, docs [][]byte) error {
 	return err
 }
 
-// WaitPods waits until as many pods of a role are ready, and calls report when what is missing changes.
+// WaitPods waits until as many pods of a role are ready, and calls report with what is missing each time that it looks.
 func (t Trial) WaitPods(ctx context.Context, role string, count int, report func(string)) (out []TrialPod, err error) {
 	selector, last := t.Label+"=true,role="+role, ""
 	err = poll(ctx, waitEvery/2, func() (bool, error) {
@@ -158,10 +158,8 @@ func (t Trial) WaitPods(ctx context.Context, role string, count int, report func
 		if why := t.whyNotIn(ctx, t.Name, selector); why != "" {
 			now += ": " + why
 		}
-		if now != last {
-			last = now
-			report(now)
-		}
+		last = now
+		report(now)
 		return false, nil
 	})
 	if err != nil {

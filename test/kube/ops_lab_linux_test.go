@@ -34,6 +34,7 @@ func TestOps(t *testing.T) {
 		{"OptOut", testOptOut},
 		{"Rights", testRights},
 		{"Look", testLook},
+		{"Connectivity", testConnectivity},
 		{"Words", testWords},
 		{"Memory", testMemory},
 		{"OwnDNS", testOwnDNS},

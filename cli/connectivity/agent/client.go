@@ -39,6 +39,7 @@ func Run(ctx context.Context, calls []connectivity.Call) []connectivity.Outcome 
 
 // Limits of one try.
 const (
+	// tryTimeout is that of the first try. Each one after it has as much more: a busy node answers late.
 	tryTimeout   = 1500 * time.Millisecond
 	largeTimeout = 4 * time.Second
 	pause        = 250 * time.Millisecond
@@ -49,9 +50,9 @@ const (
 func patiently(ctx context.Context, call connectivity.Call) (out connectivity.Outcome) {
 	over := time.Now().Add(time.Duration(call.PatienceMillis) * time.Millisecond)
 	for tries := 1; ; tries++ {
-		limit := tryTimeout
+		limit := time.Duration(tries) * tryTimeout
 		if call.Size > 64<<10 {
-			limit = largeTimeout
+			limit = max(limit, largeTimeout)
 		}
 		bounded, cancel := context.WithTimeout(ctx, limit)
 		out = try(bounded, call)
