@@ -49,17 +49,20 @@ func connectivityTestCommand(a *cli.App) *cobra.Command {
 	var f connectivityFlags
 	var noHost bool
 	c := &cobra.Command{
-		Use:   "test",
+		Use:   "test [CONTEXT...]",
 		Short: "Call every cluster from every cluster, and explain what fails",
 		Long:  connectivityLong,
-		Example: `  strait connectivity test --context c1 --context c2
+		Example: `  strait connectivity test c1 c2
   strait connectivity test --context c1 --context c2 --all-nodes --junit strait.xml
   strait connectivity test --context c1 --context c2 --perf
   strait connectivity test --context c1 --no-host -o json`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.host = !noHost
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.CompleteContext,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.host = !noHost; len(args) > 0 && !cmd.Flags().Changed("context") {
+				f.contexts = nil // not the current one
+			}
+			f.contexts = append(f.contexts, args...)
 			return connectivityTest(cmd.Context(), a, f)
 		},
 	}

@@ -178,22 +178,21 @@ func trialPod(p *corev1.Pod) TrialPod {
 	return out
 }
 
-// Import returns the addresses of a ServiceImport; found is false if there is none, or if it has none yet.
+// Import returns the addresses of a ServiceImport; found is false if there is none, or if it waits for its addresses. A
+// headless one has none.
 func (t Trial) Import(ctx context.Context, name string) (ips []netip.Addr, found bool, err error) {
 	o, err := t.mcsObject(ctx, "ServiceImport", name)
 	if err != nil || o == nil {
 		return nil, false, err
 	}
 	texts, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "ips")
-	if texts == nil { // v1beta1 has them there too; older versions of the API in the status
-		texts, _, _ = unstructured.NestedStringSlice(o.Object, "status", "ips")
-	}
 	for _, text := range texts {
 		if a, err := netip.ParseAddr(text); err == nil {
 			ips = append(ips, a)
 		}
 	}
-	return ips, len(ips) > 0, nil
+	kind, _, _ := unstructured.NestedString(o.Object, "spec", "type")
+	return ips, kind == "Headless" || len(ips) > 0, nil
 }
 
 // ExportTrouble returns what the conditions of a ServiceExport have against it; "" if nothing.

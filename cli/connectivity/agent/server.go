@@ -31,7 +31,7 @@ type greeting struct {
 }
 
 // maxBody bounds what the server reads of one request, and sends back.
-const maxBody = 64 << 20
+const maxBody = 4 << 20
 
 // Serve answers on a TCP and a UDP port until ctx ends. Both have the same number, which is that of the
 // address.
