@@ -93,7 +93,7 @@ func (l List[T, A]) printAcross(a *App, answers []Answered[A]) error {
 	for i, m := range merged {
 		rows[i] = append(rows[i], seenFrom(m.Lists, answers))
 	}
-	return a.atOnce(func(p Printer) {
+	return a.AtOnce(func(p Printer) {
 		p.Table(header, rows)
 		for _, each := range answers {
 			if each.err != nil {

@@ -31,6 +31,8 @@ type List[T, A any] struct {
 	Sparse bool
 	// Ask asks the daemon. Of the names on the command line it may use those that limit the answer.
 	Ask func(c *client.Client, ctx context.Context, names Names) (A, error)
+	// Gather takes the place of Ask in lists that ask several nodes or contexts for one answer.
+	Gather func(ctx context.Context, a *App, names Names) (A, error)
 	// Items are those of an answer, to which the names on the command line are applied.
 	Items func(answer A) *[]T
 	From  func(answer A) api.Viewpoint
@@ -38,6 +40,10 @@ type List[T, A any] struct {
 	// about its items. Both may be nil.
 	Notices func(answer A) []string
 	After   func(p Printer, answer A)
+	// Title is the first line of an answer that no one node gave, and Outcome the exit code of one
+	// that is not whole. Both may be nil.
+	Title   func(answer A) string
+	Outcome func(answer A) error
 	// Empty is a hint if there are no items.
 	Empty string
 }
@@ -61,7 +67,7 @@ func (l List[T, A]) Fill(a *App, cmd *cobra.Command) *cobra.Command {
 		if err := names.parse(args, l.Namespaced); err != nil {
 			return err
 		}
-		if len(a.From.Each()) > 1 {
+		if len(a.From.Each()) > 1 && l.Gather == nil {
 			if watch {
 				return UsageError("--watch takes one --context")
 			}
@@ -71,17 +77,27 @@ func (l List[T, A]) Fill(a *App, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := l.print(a, answer, notices); err != nil || !watch {
+		err = l.print(a, answer, notices)
+		switch {
+		case err != nil:
 			return err
+		case watch:
+			return l.watch(cmd.Context(), a, names, answer)
+		case l.Outcome != nil:
+			return l.Outcome(answer)
 		}
-		return l.watch(cmd.Context(), a, names, answer)
+		return nil
 	}
 	return cmd
 }
 
 // get asks for the items that are named, and what to notice of all.
 func (l List[T, A]) get(ctx context.Context, a *App, names Names) (answer A, notices []string, err error) {
-	answer, err = Ask(ctx, a, func(c *client.Client, ctx context.Context) (A, error) { return l.Ask(c, ctx, names) })
+	if l.Gather != nil {
+		answer, err = l.Gather(ctx, a, names)
+	} else {
+		answer, err = Ask(ctx, a, func(c *client.Client, ctx context.Context) (A, error) { return l.Ask(c, ctx, names) })
+	}
 	if err != nil {
 		return answer, nil, err
 	}
@@ -115,8 +131,8 @@ func (l List[T, A]) print(a *App, answer A, notices []string) error {
 	if done, err := a.Data(answer); done {
 		return err
 	}
-	return a.atOnce(func(p Printer) {
-		a.Header(p, l.From(answer), "")
+	return a.AtOnce(func(p Printer) {
+		l.header(a, p, answer)
 		for _, line := range notices {
 			p.Line("%s", line)
 		}
@@ -128,6 +144,16 @@ func (l List[T, A]) print(a *App, answer A, notices []string) error {
 			a.Hint("%s", l.Empty)
 		}
 	})
+}
+
+func (l List[T, A]) header(a *App, p Printer, answer A) {
+	if l.Title != nil {
+		if title := l.Title(answer); title != "" {
+			p.Line("%s", title)
+			return
+		}
+	}
+	a.Header(p, l.From(answer), "")
 }
 
 func (l List[T, A]) rows(a *App, p Printer, items []T) {
@@ -176,9 +202,9 @@ func (l List[T, A]) change(a *App, answer A, changes table.Changes[T]) error {
 	if done, err := a.Data(answer); done {
 		return err
 	}
-	return a.atOnce(func(p Printer) {
+	return a.AtOnce(func(p Printer) {
 		p.Line("")
-		a.Header(p, l.From(answer), "")
+		l.header(a, p, answer)
 		if len(changes.Rows) > 0 {
 			l.rows(a, p, changes.Rows)
 		}
@@ -188,8 +214,8 @@ func (l List[T, A]) change(a *App, answer A, changes table.Changes[T]) error {
 	})
 }
 
-// atOnce prints in one write: programs that read what --watch prints see whole changes.
-func (a *App) atOnce(print func(Printer)) error {
+// AtOnce prints in one write: programs that read what --watch prints see whole changes.
+func (a *App) AtOnce(print func(Printer)) error {
 	var text bytes.Buffer
 	p := a.Printer()
 	p.W = &text
@@ -201,7 +227,7 @@ func (a *App) atOnce(print func(Printer)) error {
 }
 
 func (a *App) names(names []string) error {
-	return a.atOnce(func(p Printer) {
+	return a.AtOnce(func(p Printer) {
 		for _, name := range names {
 			p.Line("%s", name)
 		}

@@ -1,10 +1,7 @@
 package node
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"slices"
 	"strings"
 
 	"strait.io/strait/cli"
@@ -47,64 +44,29 @@ type statusList struct {
 	Items []seen `json:"items"`
 }
 
-// askEvery asks every node of the clusters of the contexts, at the same time; without contexts, of
-// the cluster whose daemon answers without one.
-func askEvery(ctx context.Context, a *cli.App) []seen {
-	if len(a.From.Each()) == 0 {
-		one := *a
-		return everyNode(ctx, &one, "")
-	}
-	answers := make([][]seen, len(a.From.Each()))
-	a.Across(func(i int, one *cli.App) { answers[i] = everyNode(ctx, one, one.From.Contexts[0]) })
-	return inOrder(answers)
-}
+// askStatus asks for the status.
+var askStatus = question[api.StatusAnswer]{path: "status", kind: api.KindStatus, one: oneStatus, from: func(s *api.StatusAnswer) api.Viewpoint { return s.Viewpoint() }}
 
-// inOrder returns what the nodes of several clusters answered, by cluster and node, each node once.
-func inOrder(answers [][]seen) []seen {
-	out := slices.Concat(answers...)
-	slices.SortStableFunc(out, func(a, b seen) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Node, b.Node))
-	})
-	// Two contexts can lead to one cluster.
-	return slices.CompactFunc(out, func(a, b seen) bool { return a.Node != "" && a.Cluster == b.Cluster && a.Node == b.Node })
-}
-
-// everyNode returns what the nodes of one cluster answer.
-func everyNode(ctx context.Context, a *cli.App, name string) []seen {
-	a.From.Node = ""
-	if _, err := a.Way(ctx); err != nil {
-		return []seen{unanswered(name, err)}
-	}
-	list, err := cli.Ask(ctx, a, (*client.Client).EveryStatus)
+func oneStatus(c *client.Client, ctx context.Context) (*api.StatusAnswer, error) {
+	s, err := c.Status(ctx)
 	if err != nil {
-		// By commands in a pod, only its node answers.
-		status, second := cli.Ask(ctx, a, (*client.Client).Status)
-		if second != nil {
-			return []seen{unanswered(name, err)}
-		}
-		return []seen{{Context: name, Cluster: status.Cluster, Node: status.Node, Status: status, Alone: unanswered(name, err).Error}}
+		return nil, err
 	}
-	out := make([]seen, len(list.Items))
-	for i, item := range list.Items {
-		s := seen{Context: name, Cluster: list.SeenFrom.Cluster, Node: item.Node, Age: item.Age}
-		var answer api.StatusAnswer
-		switch {
-		case item.Error != nil:
-			s.Error, s.Try = item.Error.Message, item.Error.Try
-		case json.Unmarshal(item.Answer, &answer) != nil || answer.Kind != api.KindStatus:
-			s.Error, s.Try = "its answer is not from this version of strait", "check that all nodes run the same version: strait version"
-		default:
-			s.Status = &answer.Status
+	return &api.StatusAnswer{Status: *s}, nil
+}
+
+// askEvery asks every node of the clusters that the flags choose for its status.
+func askEvery(ctx context.Context, a *cli.App) []seen { return statuses(askEach(ctx, a, askStatus)) }
+
+func statuses(answers []answered[api.StatusAnswer]) []seen {
+	out := make([]seen, len(answers))
+	for i, x := range answers {
+		out[i] = seen{Context: x.Context, Cluster: x.Cluster, Node: x.Node, Age: x.age, Error: x.Error, Try: x.Try, Alone: x.Alone}
+		if x.answer != nil {
+			out[i].Status = &x.answer.Status
 		}
-		out[i] = s
 	}
 	return out
-}
-
-func unanswered(context string, err error) seen {
-	s := seen{Context: context}
-	s.Error, s.Try = cli.Explained(err)
-	return s
 }
 
 // showEvery prints the status of several nodes as one. If something is wrong, or could not be found

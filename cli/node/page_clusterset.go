@@ -94,7 +94,7 @@ func findings(c check.Check) (out []attention) {
 // everyStatus asks all nodes of all clusters, or the one node that --node names. It is an error if the way
 // to every cluster is closed; otherwise what did not answer is in the list.
 func (p *page) everyStatus(ctx context.Context) ([]seen, error) {
-	answers, errs := make([][]seen, len(p.places)), make([]error, len(p.places))
+	answers, errs := make([][]answered[api.StatusAnswer], len(p.places)), make([]error, len(p.places))
 	var wg sync.WaitGroup
 	for i, at := range p.places {
 		wg.Go(func() { answers[i], errs[i] = at.statuses(ctx) })
@@ -105,25 +105,25 @@ func (p *page) everyStatus(ctx context.Context) ([]seen, error) {
 	}
 	for i, err := range errs {
 		if err != nil {
-			answers[i] = []seen{unanswered(p.places[i].context, err)}
+			answers[i] = []answered[api.StatusAnswer]{unanswered[api.StatusAnswer](p.places[i].context, err)}
 		}
 	}
-	return inOrder(answers), nil
+	return statuses(inOrder(answers)), nil
 }
 
-func (at *place) statuses(ctx context.Context) ([]seen, error) {
+func (at *place) statuses(ctx context.Context) ([]answered[api.StatusAnswer], error) {
 	if at.closed.From.Node != "" {
-		s, err := ask(ctx, at, (*client.Client).Status)
+		s, err := ask(ctx, at, oneStatus)
 		if err != nil {
 			return nil, err
 		}
-		return []seen{{Context: at.context, Cluster: s.Cluster, Node: s.Node, Status: s}}, nil
+		return []answered[api.StatusAnswer]{{AskedNode: api.AskedNode{Context: at.context, Cluster: s.Cluster, Node: s.Node}, answer: s}}, nil
 	}
 	one, err := at.way(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := everyNode(ctx, &one, at.context)
+	all := askStatus.everyNode(ctx, &one, at.context)
 	if len(all) == 1 && all[0].Cluster == "" {
 		_, err := ask(ctx, at, (*client.Client).Status) // its error has the reason, and closes the way
 		return all, err

@@ -51,6 +51,7 @@ func wellView() *view {
 			{Cluster: "later", State: api.Unheard, Pinned: true, Accepts: []string{"*"}, Keys: []string{"SHA256:later1LlRTyoUb9fHkNYnK1bI2X9i4w8Y1m0Z5u6c7d"}},
 			{Cluster: "mallory", State: api.NotPinned},
 		},
+		Flows: flows(),
 		Policies: []api.Policy{
 			{Name: "shop/cart", As: "join", From: []string{"eu-central"}, To: []string{"us-east"}, Selected: 1, Joined: 1,
 				Others: []string{"shop/cart of eu-central"}},
@@ -118,6 +119,7 @@ func nodes() []api.Node {
 // illView has one of everything that can be wrong, and a name that tries to drive the terminal.
 func illView() *view {
 	v := wellView()
+	v.Flows = nil
 	v.Members = []api.Member{{Cluster: "eu-central", State: "joined", Heard: ago(time.Second)}, {Cluster: "eu-central", Node: "x\x1b", State: "alive"}}
 	v.Status.Clusters = append(v.Status.Clusters,
 		api.Cluster{Name: "us-west", State: api.Held, Nodes: 2, Dead: 1, Exports: 1, Endpoints: 6, Heard: ago(372 * time.Second)},
@@ -205,4 +207,23 @@ func dualView() *view {
 		service("default/half", "241.7.3.8", "fd00::8", at("241.7.3.8:80/TCP", four, api.Endpoint{}), at("[fd00::8]:80/TCP", api.Endpoint{}, four)),
 	}
 	return v
+}
+
+// flows are a pod's and a process's connections, datagrams of a pod, and a socket to a frontend that is gone.
+func flows() []api.Flow {
+	bytes := func(n uint64) *uint64 { return &n }
+	client := func(kind, name string) api.FlowClient {
+		return api.FlowClient{Cluster: "us-east", Node: "us-east-n1", Kind: kind, Name: name}
+	}
+	near := api.FlowBackend{Addr: addrPort("10.1.1.12:8080"), Cluster: "us-east", Node: "us-east-n2", Pod: "serve-b", Tier: "zone"}
+	return []api.Flow{
+		{Client: client(api.ClientPod, "shop/web-1"), Service: "default/serve", Frontend: frontend("241.7.3.9:80/TCP"), Port: "http", Backend: near,
+			FlowCounts: api.FlowCounts{Open: 12, Sent: bytes(52_428), Received: bytes(7_340_032)}, RTT: 0.4},
+		{Client: client(api.ClientPod, "shop/web-1"), Service: "default/far", Frontend: frontend("241.200.1.1:80/TCP"),
+			Backend:    api.FlowBackend{Addr: addrPort("10.3.0.21:8080"), Cluster: "eu-central", Node: "eu-central-n1", Pod: "far-x", Tier: "clusterset"},
+			FlowCounts: api.FlowCounts{Open: 3, Sent: bytes(120), Received: bytes(0)}, RTT: 82.1},
+		{Client: client(api.ClientCgroup, "system.slice/backup.service"), Service: "default/serve", Frontend: frontend("241.7.3.9:53/UDP"), Port: "dns",
+			Backend: near, FlowCounts: api.FlowCounts{Open: 1}},
+		{Client: client("", ""), Frontend: frontend("241.9.9.9:80/TCP"), Backend: api.FlowBackend{Addr: addrPort("10.9.9.9:80")}, FlowCounts: api.FlowCounts{Open: 1}},
+	}
 }

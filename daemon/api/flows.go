@@ -111,8 +111,10 @@ type AskedNode struct {
 	Node    string `json:"node,omitempty"`
 	LeftOut int    `json:"leftOut,omitempty"`
 	Partial string `json:"partial,omitempty"`
-	Error   string `json:"error,omitempty"`
-	Try     string `json:"try,omitempty"`
+	// Alone is why only this node of its cluster was asked; empty if all were.
+	Alone string `json:"alone,omitempty"`
+	Error string `json:"error,omitempty"`
+	Try   string `json:"try,omitempty"`
 }
 
 // maxFlows bounds the flows of a node in an answer.

@@ -67,10 +67,11 @@ func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return &a.Status, nil
 }
 
-// EveryStatus asks for the summary of every node of the cluster.
-func (c *Client) EveryStatus(ctx context.Context) (*api.NodeAnswerList, error) {
+// Every asks every node of the cluster for the answer to a path, such as "status"; about one service, or
+// all for "".
+func (c *Client) Every(ctx context.Context, path, service string) (*api.NodeAnswerList, error) {
 	var a api.NodeAnswerList
-	if err := c.At(api.EveryNode).get(ctx, "status", "", api.KindNodeAnswers, &a, &a.Meta); err != nil {
+	if err := c.At(api.EveryNode).get(ctx, path, service, api.KindNodeAnswers, &a, &a.Meta); err != nil {
 		return nil, err
 	}
 	return &a, nil

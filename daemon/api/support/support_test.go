@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/internal/l4"
 )
 
 var at = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -41,6 +43,8 @@ func (d daemons) Get(_ context.Context, path string) (io.ReadCloser, error) {
 		answer = api.NewMemberList(from, nil)
 	case "tunnels":
 		answer = api.NewTunnelList(from, []api.NodeTunnels{{Node: "c1/n1"}, {Node: "c2/n1"}})
+	case "flows":
+		answer = api.NewFlowList(from, []api.Flow{{Service: "shop/cart", Frontend: l4.New(netip.MustParseAddr("241.0.0.1"), 80, l4.TCP), FlowCounts: api.FlowCounts{Open: 3}}}, "", "")
 	case "policies":
 		answer = api.NewPolicyList(from, nil)
 	default:
@@ -98,13 +102,16 @@ func TestAnswers(t *testing.T) {
 			if e, err := c.Explain(t.Context(), "shop/cart", ""); err != nil || e.Service.Name != "shop/cart" {
 				t.Errorf("explain: %+v, %v", e, err)
 			}
+			if l, err := c.Flows(t.Context(), ""); err != nil || len(l.Items) != 1 || l.Items[0].Open != 3 {
+				t.Errorf("flows: %+v, %v", l, err)
+			}
 			if _, err := c.Backends(t.Context(), ""); err != nil {
 				t.Errorf("backends: %v", err)
 			}
 			if l, err := c.Tunnels(t.Context(), "c2/n1"); err != nil || len(l.Items) != 1 || l.Items[0].Node != "c2/n1" {
 				t.Errorf("tunnels: %+v, %v", l, err)
 			}
-			every, err := c.EveryStatus(t.Context())
+			every, err := c.Every(t.Context(), "status", "")
 			if err != nil || len(every.Items) != map[bool]int{false: 2, true: 1}[alone] || every.Items[0].Error != nil {
 				t.Errorf("every status: %+v, %v", every, err)
 			}
