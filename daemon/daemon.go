@@ -50,6 +50,7 @@ type Daemon struct {
 	api     *server.Server
 	metrics *metrics.Metrics
 	history *ring.Ring
+	pings   pings
 
 	wake          notify.Signal // asks for another turn
 	asked         time.Time     // next scheduled turn; owned by the loop
@@ -83,7 +84,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	wake := notify.New()
-	d := &Daemon{config: c, version: version, log: log, metrics: metrics.New(), wake: wake}
+	d := &Daemon{config: c, version: version, log: log, metrics: metrics.New(), pings: newPings(), wake: wake}
 	if err := d.openFiles(wake); err != nil {
 		return nil, err
 	}

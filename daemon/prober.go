@@ -220,6 +220,15 @@ func (p *prober) read() {
 	p.watch.Read(devices, time.Now())
 }
 
+// at returns this node's address in the tunnel and that of another node, and how large a packet to it can
+// be; false if the tunnel to it is not probed.
+func (p *prober) at(o clustermesh.Origin) (from, to netip.Addr, size int, is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	to, is = p.origins[o]
+	return p.from, to, p.targets[to].Peer.Size, is && p.from.IsValid()
+}
+
 // verdicts returns what is known of the tunnels, and why they cannot be probed, if so.
 func (p *prober) verdicts() (map[clustermesh.Origin]tunnelhealth.Verdict, error) {
 	p.mu.Lock()

@@ -18,6 +18,7 @@ import (
 	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/daemon/api/fake"
 	"strait.io/strait/daemon/api/server"
+	"strait.io/strait/internal/problem"
 )
 
 // view is all that a daemon could say at one moment.
@@ -194,6 +195,26 @@ func (s *source) ServicesFrom(node string) (*api.ServiceList, error) {
 		l.SeenFrom.Node, l.SeenFrom.Computed = node, true
 	}
 	return l, nil
+}
+
+// Ping is answered by each way to a node that is called well, and not by the tunnel to others.
+func (s *source) Ping(_ context.Context, to string) (*api.Ping, error) {
+	l := s.Services()
+	if to == "nobody" || l == nil {
+		return nil, problem.Refuse("strait nodes lists them", "there is no node, service or pod %s", to)
+	}
+	ways := []api.Way{
+		{Way: api.WayGossip, To: "192.0.2.3:7946", Sent: 3, Answered: 3, RTT: 12, Known: 11.5},
+		{Way: api.WayTunnel, To: "10.2.0.1", Sent: 3, State: "silent"},
+		{Way: api.WayLarge, To: "10.2.0.1", Sent: 3},
+	}
+	if to == "west/well" {
+		for i := range ways[1:] {
+			ways[i+1].Answered, ways[i+1].RTT = 3, 12.4
+		}
+		ways[1].State = "carrying"
+	}
+	return api.NewPing(l.SeenFrom, "node", to, to, ways, 51820, 7946), nil
 }
 
 func (s *source) WhatIf(change, service, from string) (*api.WhatIf, error) {

@@ -19,6 +19,7 @@ const (
 	KindPolicies    = "PolicyList"
 	KindExplanation = "Explanation"
 	KindWhatIf      = "WhatIf"
+	KindPing        = "Ping"
 	KindError       = "Error"
 )
 

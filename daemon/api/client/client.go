@@ -168,6 +168,15 @@ func (c *Client) WhatIf(ctx context.Context, change, service, from string) (*api
 	return &a, nil
 }
 
+// Ping has a daemon ask a node, a pod or a service for an answer.
+func (c *Client) Ping(ctx context.Context, to string) (*api.Ping, error) {
+	var a api.Ping
+	if err := c.ask(ctx, "ping", url.Values{"to": {to}}, api.KindPing, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
 func (c *Client) get(ctx context.Context, path, service, kind string, into any, meta *api.Meta) error {
 	return c.ask(ctx, path, url.Values{"service": {service}}, kind, into, meta)
 }

@@ -45,6 +45,7 @@ var answering = map[string]func(q url.Values) []string{
 	"/v1/explain": func(q url.Values) []string {
 		return append(append([]string{"explain"}, q["service"]...), flag("from", q)...)
 	},
+	"/v1/ping": func(q url.Values) []string { return append([]string{"ping"}, q["to"]...) },
 	"/v1/whatif": func(q url.Values) []string {
 		args := append([]string{"explain", "--what-if=" + q.Get("change")}, q["service"]...)
 		return append(args, flag("from", q)...)

@@ -70,7 +70,7 @@ func Refused(name string, status int, body []byte) error {
 	switch status {
 	case http.StatusServiceUnavailable:
 		f.Reason = api.Starting
-	case http.StatusBadGateway:
+	case http.StatusBadGateway, http.StatusTooManyRequests:
 		f.Reason = api.NoAnswer
 	case http.StatusUnauthorized:
 		f.Reason = api.Denied

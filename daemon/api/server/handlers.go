@@ -53,9 +53,19 @@ func (s *Server) answers() http.Handler {
 			writeJSON(w, http.StatusOK, answer)
 		}
 	})
+	mux.HandleFunc("GET /v1/ping", func(w http.ResponseWriter, r *http.Request) {
+		switch answer, err := s.src.Ping(r.Context(), r.URL.Query().Get("to")); {
+		case errors.Is(err, ErrBusy):
+			writeRefusalAs(w, http.StatusTooManyRequests, err)
+		case err != nil:
+			writeRefusal(w, err)
+		default:
+			writeJSON(w, http.StatusOK, answer)
+		}
+	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fmt.Sprintf("this straitd has no %s", r.URL.Path),
-			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/flows, /v1/traffic, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…")
+			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/flows, /v1/traffic, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…, /v1/ping?to=…")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -55,7 +55,13 @@ type Source interface {
 	ServicesFrom(node string) (*api.ServiceList, error)
 	// WhatIf returns where connections would go after a change, to one service or to all.
 	WhatIf(change, service, from string) (*api.WhatIf, error)
+	// Ping asks a node, pod or service for an answer. It takes a second or two, and is refused if there
+	// are many at once.
+	Ping(ctx context.Context, to string) (*api.Ping, error)
 }
+
+// ErrBusy is what a Source returns for what it does only so often.
+var ErrBusy = problem.Refuse("ask again in a few seconds", "straitd answers only a few such queries at a time")
 
 // Config is where the API listens.
 type Config struct {

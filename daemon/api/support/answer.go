@@ -47,7 +47,7 @@ func (f from) Get(_ context.Context, path string) (io.ReadCloser, error) {
 		return nil, &api.Failure{Reason: api.BadRequest, Message: err.Error(), Try: "ask something else"}
 	}
 	q, name := u.Query(), strings.TrimPrefix(u.Path, "/v1/")
-	if q.Has("from") || name == "whatif" {
+	if q.Has("from") || name == "whatif" || name == "ping" {
 		return nil, &api.Failure{Reason: api.BadRequest, Message: "a bundle has what daemons answered, and computes nothing new",
 			Try: "ask another node's own view with --node NODE, or ask a cluster that runs"}
 	}
