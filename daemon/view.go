@@ -29,7 +29,7 @@ func (d *Daemon) Status() *api.Status {
 		return nil
 	}
 	v := d.viewer(m)
-	v.heard = d.gossip.Heard()
+	v.heard, v.rtts = d.gossip.Heard(), d.gossip.RTTs()
 	v.health, _ = d.kernel.health()
 	datapath, unreadable := d.kernel.summary()
 	status := &api.Status{
@@ -38,6 +38,9 @@ func (d *Daemon) Status() *api.Status {
 		Waiting: m.waiting, Leader: d.gossip.Leader(),
 		Clusters: v.clusters(), Origins: m.state.Records.Len(), Datapath: datapath, Refused: d.gossip.Refused(),
 		Authority: d.trustMode(),
+	}
+	if s, is := d.gossip.Trust().Statements[v.self.Origin()]; is {
+		status.StatementEnds = time.Unix(s.NotAfter, 0)
 	}
 	if err := v.countOpen(status.Clusters, d.kernel.records); err != nil {
 		unreadable = append(unreadable, problem.Problem{Code: problem.MapsUnreadable, Object: "socklb", Message: "count open connections: " + err.Error()})

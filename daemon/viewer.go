@@ -81,6 +81,9 @@ func (v viewer) clusters() []api.Cluster {
 		if t := v.heard[o]; t.After(c.Heard) {
 			c.Heard = t
 		}
+		if rtt := milliseconds(v.rtts[o]); o.Cluster != v.self.Cluster && rtt > 0 && (c.RTT == 0 || rtt < c.RTT) {
+			c.RTT = rtt
+		}
 		if h, probed := v.health[o]; probed {
 			c.Tunnels = addTunnel(c.Tunnels, h)
 		}

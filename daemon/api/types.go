@@ -48,8 +48,10 @@ type Status struct {
 	// Refused counts what came to the gossip port and was refused since the daemon started, by kind.
 	Refused map[string]uint64 `json:"refused,omitempty"`
 	// Authority is whom the node trusts: see AuthorityPinned.
-	Authority string            `json:"authority,omitempty"`
-	Problems  []problem.Problem `json:"problems"`
+	Authority string `json:"authority,omitempty"`
+	// StatementEnds is when the root's statement about this node's key expires; zero if there is none.
+	StatementEnds time.Time         `json:"statementEnds,omitzero"`
+	Problems      []problem.Problem `json:"problems"`
 }
 
 // Whom a node trusts.
@@ -103,6 +105,9 @@ type Cluster struct {
 	ConfigLeftOut int `json:"configLeftOut,omitempty"`
 	// Heard is when gossip last heard a node of the cluster; zero if not since the daemon started.
 	Heard time.Time `json:"heard,omitzero"`
+	// RTT is the shortest round-trip time to a node of another cluster, as gossip measures it outside the
+	// tunnels, in milliseconds; 0 if unknown.
+	RTT float64 `json:"rtt,omitempty"`
 	// Tunnels is missing for this node's own cluster, and if none leads to the cluster.
 	Tunnels *Tunnels `json:"tunnels,omitempty"`
 }

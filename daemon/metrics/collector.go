@@ -54,7 +54,10 @@ var (
 	drained       = desc("drained_ratio", "Which part of its share a drain has taken from this node's own cluster, 0 to 1.")
 	remoteDrained = desc("remote_cluster_drained_ratio", "Which part of its share a drain has taken from a cluster, 0 to 1.", "remote_cluster")
 	pinned        = desc("authority_pinned", "1 if only the clusters that are pinned are believed; 0 means everybody who has the gossip key.")
-	attached      = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
+	statementEnds = desc("statement_expiry_timestamp_seconds", "When the root's statement about this node's key expires, in Unix time, "+
+		"unless it is renewed before; absent without one.")
+	remoteRTT = desc("remote_cluster_rtt_seconds", "The shortest round-trip time to a node of a cluster, outside the tunnels; absent if it is not known.", "remote_cluster")
+	attached  = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
 
 // gauges computes gauges, and totals of the kernel's counters, when it is scraped.
@@ -63,7 +66,7 @@ type gauges struct{ m *Metrics }
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
-		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, dropped, configObjects, unwritten, written, problems, coded, attached, pinned, leader, drained, remoteDrained}) {
+		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, dropped, configObjects, unwritten, written, problems, coded, attached, pinned, leader, drained, remoteDrained, statementEnds, remoteRTT}) {
 		ch <- d
 	}
 }
@@ -115,27 +118,38 @@ func collect(ch chan<- prometheus.Metric, s *api.Status, nodes map[string]int, t
 	gauge(unwritten, float64(s.Unwritten))
 	collectProblems(gauge, s.WithDatapath().Problems)
 	gauge(leader, oneIf(s.Leader))
+	if !s.StatementEnds.IsZero() {
+		gauge(statementEnds, float64(s.StatementEnds.Unix()))
+	}
 	for _, remote := range s.Clusters {
 		if remote.State == api.Here {
 			gauge(drained, remote.Drained)
-			continue
+		} else {
+			collectCluster(gauge, remote)
 		}
-		gauge(remoteDrained, remote.Drained, remote.Name)
-		for _, state := range []api.ClusterState{api.Joined, api.Quiet, api.Held} {
-			gauge(remoteState, oneIf(remote.State == state), remote.Name, string(state))
+	}
+}
+
+// collectCluster sends what is known of another cluster.
+func collectCluster(gauge func(*prometheus.Desc, float64, ...string), c api.Cluster) {
+	gauge(remoteDrained, c.Drained, c.Name)
+	if c.RTT > 0 {
+		gauge(remoteRTT, c.RTT/1000, c.Name)
+	}
+	for _, state := range []api.ClusterState{api.Joined, api.Quiet, api.Held} {
+		gauge(remoteState, oneIf(c.State == state), c.Name, string(state))
+	}
+	if t := c.Tunnels; t != nil {
+		for _, state := range api.TunnelStates {
+			gauge(tunnels, float64(t.States[state]), c.Name, state)
 		}
-		if t := remote.Tunnels; t != nil {
-			for _, state := range api.TunnelStates {
-				gauge(tunnels, float64(t.States[state]), remote.Name, state)
-			}
-			gauge(tunnelRTT, t.RTT/1000, remote.Name)
-			gauge(tunnelLoss, t.Loss, remote.Name)
-		}
-		gauge(configObjects, float64(remote.Config), remote.Name, "accepted")
-		gauge(configObjects, float64(remote.ConfigLeftOut), remote.Name, "left_out")
-		if !remote.Heard.IsZero() {
-			gauge(lastHeard, float64(remote.Heard.UnixMilli())/1000, remote.Name)
-		}
+		gauge(tunnelRTT, t.RTT/1000, c.Name)
+		gauge(tunnelLoss, t.Loss, c.Name)
+	}
+	gauge(configObjects, float64(c.Config), c.Name, "accepted")
+	gauge(configObjects, float64(c.ConfigLeftOut), c.Name, "left_out")
+	if !c.Heard.IsZero() {
+		gauge(lastHeard, float64(c.Heard.UnixMilli())/1000, c.Name)
 	}
 }
 

@@ -68,8 +68,9 @@ func New() *Metrics {
 			Name: "strait_reconcile_duration_seconds",
 			Help: "Time to apply one plan to a target (route, wireguard, socklb, …), failures included.",
 			// From one changed endpoint (1 ms) to 100,000 backends into empty maps (1 s), and
-			// beyond.
-			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+			// beyond. Each bucket is a series for each target, and most series of a small clusterset
+			// were these.
+			Buckets: []float64{.001, .005, .025, .1, .5, 2.5, 10},
 		}, target),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strait_reconcile_errors_total",

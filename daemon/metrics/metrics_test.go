@@ -40,8 +40,8 @@ func TestMetricsLint(t *testing.T) {
 			}
 		}
 	}
-	if own != 34 {
-		t.Errorf("%d metrics of strait, want 34", own)
+	if own != 36 {
+		t.Errorf("%d metrics of strait, want 36", own)
 	}
 }
 
@@ -135,7 +135,13 @@ strait_drained_ratio 0
 # TYPE strait_remote_cluster_drained_ratio gauge
 strait_remote_cluster_drained_ratio{remote_cluster="b"} 0
 strait_remote_cluster_drained_ratio{remote_cluster="c"} 0
-`, "strait_problems_by_code", "strait_leader", "strait_drained_ratio", "strait_remote_cluster_drained_ratio")
+# HELP strait_remote_cluster_rtt_seconds The shortest round-trip time to a node of a cluster, outside the tunnels; absent if it is not known.
+# TYPE strait_remote_cluster_rtt_seconds gauge
+strait_remote_cluster_rtt_seconds{remote_cluster="b"} 0.09
+# HELP strait_statement_expiry_timestamp_seconds When the root's statement about this node's key expires, in Unix time, unless it is renewed before; absent without one.
+# TYPE strait_statement_expiry_timestamp_seconds gauge
+strait_statement_expiry_timestamp_seconds 1.7952696e+09
+`, "strait_remote_cluster_rtt_seconds", "strait_statement_expiry_timestamp_seconds", "strait_problems_by_code", "strait_leader", "strait_drained_ratio", "strait_remote_cluster_drained_ratio")
 
 	detached := fake.Sample()
 	detached.Status.Datapath.Attached, detached.Status.Leader = false, true

@@ -177,9 +177,9 @@ func Sample() *View {
 	at := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 	addr := l4.New(netip.MustParseAddr("241.0.0.1"), 80, l4.TCP)
 	return &View{
-		Status: api.Status{Cluster: "a", Node: "n1", Version: "0.1.0", Time: at, Applied: at, Ready: true, Origins: 5, Refused: map[string]uint64{"datagram": 7},
+		Status: api.Status{Cluster: "a", Node: "n1", Version: "0.1.0", Time: at, Applied: at, Ready: true, Origins: 5, StatementEnds: at.Add(24 * time.Hour), Refused: map[string]uint64{"datagram": 7},
 			Clusters: []api.Cluster{{Name: "a", State: "here", Nodes: 1, Alive: 1},
-				{Name: "b", State: "joined", Nodes: 2, Alive: 1, Config: 2, Heard: at,
+				{Name: "b", State: "joined", Nodes: 2, Alive: 1, Config: 2, Heard: at, RTT: 90,
 					Tunnels: &api.Tunnels{States: map[string]int{"carrying": 1, "one-way": 1}, RTT: 92.5, Loss: 0.25}}, {Name: "c", State: "held", Nodes: 1, ConfigLeftOut: 3}},
 			Datapath: api.Datapath{Attached: true, Cgroup: "/sys/fs/cgroup", Frontends: 2, Backends: 3, Mesh: "kernel",
 				Maps: []datapath.MapUsage{{Map: "services", Used: 2, Limit: 64}}, Destroyed: api.Destroyed{UDP: 3}},
