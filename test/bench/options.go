@@ -92,7 +92,7 @@ type sizes struct {
 	torn       time.Duration
 	opens      int
 	restarts   int
-	// forged is the number of attacks: records, statements, members and objects of somebody hostile.
+	// forged is the number of attacks: records, statements, members and objects of a hostile writer.
 	forged int
 	// shares is the number of connects whose shares are compared with the plan.
 	shares int

@@ -72,7 +72,7 @@ func TestCurl(t *testing.T) {
 			// Who asks the pod is told of the pod, a frontend's backend or not.
 			w.prints([]string{fmt.Sprintf("peer %s port 8080 status 200", f.pod)}, curl, args("http://"+backend.String()+"/")...)
 
-			// Nobody there, said at once: curl waits for no timeout.
+			// No listener, reported at once: curl waits for no timeout.
 			start := time.Now()
 			printed, status := w.client(curl, args("http://"+netip.AddrPortFrom(f.front, 81).String()+"/")...)
 			if couldNotConnect := 7; status != couldNotConnect || time.Since(start) > 5*time.Second {

@@ -29,7 +29,7 @@ type trick struct {
 }
 
 // Frontends of the tricks, as arguments. first and second have the same backend, other another one of the same
-// machine, nobody listens at closed's, and mute's accepts a connection only with its first data.
+// machine, no program listens at closed's, and mute's accepts a connection only with its first data.
 var (
 	first  = []string{"10.96.0.1", "1001"}
 	second = []string{"10.96.0.1", "1002"}

@@ -19,7 +19,7 @@ func (c *Case) somebodys(a netip.Addr) bool {
 	return false
 }
 
-// crowd has somebody who has the gossip key invent members, and make known ones come and go.
+// crowd has a holder of the gossip key invent members, and make known ones come and go.
 func (c *Case) crowd() error {
 	r := member.NewRoom(5000)
 	quotas, known := map[clustermesh.ClusterName]int{}, map[clustermesh.Origin]bool{}

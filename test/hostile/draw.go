@@ -24,7 +24,7 @@ func some[T any](c *Case, most int, draw func() T) (out []T) {
 // chance is true once in n cases.
 func (c *Case) chance(n int) bool { return c.IntN(n) == 0 }
 
-// anyAddr draws an address: mostly one that somebody has, or that nobody may have.
+// anyAddr draws an address: mostly one that a node has, or that no node may have.
 func (c *Case) anyAddr() netip.Addr {
 	switch c.IntN(8) {
 	case 0: // a machine's
@@ -42,7 +42,7 @@ func (c *Case) anyAddr() netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(c.IntN(256)), byte(c.IntN(256)), byte(c.IntN(256)), byte(c.IntN(256))})
 }
 
-// anyPrefix draws a prefix: equal to somebody's, wider, or nested in it. It can have bits that are not masked.
+// anyPrefix draws a prefix: equal to a node's, wider, or nested in it. It can have bits that are not masked.
 func (c *Case) anyPrefix() netip.Prefix {
 	a := c.anyAddr()
 	bits := one(c, 0, 8, 15, 16, 17, 23, 24, 25, 31, 32, 24, 32)

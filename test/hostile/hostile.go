@@ -28,11 +28,11 @@ type Row struct {
 
 // Rows are tried by CI and by make bench.
 var Rows = []Row{
-	{"a seal is nobody else's", 370, (*Case).seal},
+	{"a seal is no other node's", 370, (*Case).seal},
 	{"what a cluster with its root says stays inside its pin", 300, (*Case).pinned},
 	{"a root states of a node nothing that another one has", 60, (*Case).certify},
 	{"a root states no part of ClusterIPs to which another node is the entry", 20, (*Case).certifyEntry},
-	{"a node with a pod CIDR gets it, whoever claimed it before", 60, (*Case).newcomer},
+	{"a node with a pod CIDR gets it, whatever other node claimed it before", 60, (*Case).newcomer},
 	{"members that are made up keep no known one out", 50, (*Case).crowd},
 	{"a plan keeps the tunnels, routes and frontends of others", 40, (*Case).plan},
 	{"the ClusterIPs of a cluster stay with the node that was the entry to them", 20, (*Case).planEntry},

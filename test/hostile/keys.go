@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/internal/key"
 )
 
-// tunnels is the WireGuard key of a node. Nobody else has it.
+// tunnels is the WireGuard key of a node. No other node has it.
 func tunnels(o clustermesh.Origin) key.Private {
 	return key.Private(sha256.Sum256([]byte("WireGuard key of " + o.String())))
 }

@@ -42,7 +42,7 @@ type world struct {
 	self  authority.Self
 	roots map[clustermesh.ClusterName]authority.PrivateKey
 	nodes map[clustermesh.Origin]*machine
-	// state is what west knows if nobody attacks, and base what its node n1 plans of that.
+	// state is what west knows without an attack, and base what its node n1 plans of that.
 	state clustermesh.State
 	base  plan.Result
 	// others are the nodes of a town.

@@ -136,7 +136,7 @@ func TestDNS(t *testing.T) {
 	u.kubectl("c2", "-n", "kube-system", "patch", "configmap", "coredns", "--type=merge", "-p", fmt.Sprintf(`{"data":{"Corefile":%q}}`, before+"\n"))
 	u.does(setup, "CoreDNS answers")
 	if generation() == settled {
-		t.Error("somebody took the Corefile back; it was written again, and CoreDNS not restarted")
+		t.Error("a person took the Corefile back; it was written again, and CoreDNS not restarted")
 	}
 	u.kubectl("c2", "-n", "kube-system", "scale", "deployment", "coredns", "--replicas=1") // there is no node for it
 	u.fails(with(setup, "--timeout", "3s"), "wait for CoreDNS", "not done within 3s")

@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// as runs kubectl in c1 as somebody who may do everything but what a policy refuses, and returns the refusal.
+// as runs kubectl in c1 as a user who may do everything but what a policy refuses, and returns the refusal.
 func (u user) as(name, object string, args ...string) error {
 	u.Helper()
 	args = append(args, "--as="+name, "--as-group=system:masters", "--as-group=system:authenticated")
@@ -21,7 +21,7 @@ func (u user) as(name, object string, args ...string) error {
 	return err
 }
 
-// TestPolicies: exports from barred namespaces are refused; and what strait manages is kept from everybody but strait, and the controllers that clear away
+// TestPolicies: exports from barred namespaces are refused; and what strait manages is kept from all but strait, and the controllers that clear away
 // after an owner or a namespace, whatever kube-controller-manager calls itself.
 func TestPolicies(t *testing.T) {
 	u := newUser(t)

@@ -18,7 +18,7 @@ import (
 )
 
 // stars are the Services of the application of the same name, with their endpoints. These clusters have no
-// nodes, so nobody else writes endpoints.
+// nodes, so no other program writes endpoints.
 const stars = `{apiVersion: v1, kind: Service, metadata: {name: %[1]s, labels: {role: %[1]s}}, spec: {ports: [{name: http, port: %[2]d}]}}
 ---
 apiVersion: discovery.k8s.io/v1
@@ -176,7 +176,7 @@ func TestScenarioB(t *testing.T) {
 		t.Errorf("c2's own Service has %s", got)
 	}
 
-	// A cluster that does not answer stops nobody, and what came from it stays.
+	// A cluster that does not answer stops no other, and what came from it stays.
 	r.apply("c1", "stars", "frontend", 80, "10.1.0.9")
 	r.replicate(r.file("missing", "{namespace: stars}", "{namespace: client}"), false, "missing", "1 of 2 clusters could not be read")
 	if got := r.addrs("c1", "client", "client") + " " + r.addrs("c1", "management-ui", "management-ui"); got != "10.2.0.1 10.2.0.2" {

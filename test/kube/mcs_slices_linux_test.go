@@ -17,7 +17,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// endpoints makes an EndpointSlice of a selectorless Service by hand, as whoever runs something outside of
+// endpoints makes an EndpointSlice of a selectorless Service by hand, as people do who run something outside of
 // Kubernetes. The addresses are in the pinned ranges of pods, and no Pod's.
 func (m *member) endpoints(service string, addresses ...string) {
 	m.t.Helper()
@@ -191,7 +191,7 @@ func TestClusterSetIPStaysWhenDaemonsRestart(t *testing.T) {
 	c2.gone("hello")
 }
 
-// A Service of somebody else that has the derived Service's name is left alone, and the import says so.
+// A Service of other people that has the derived Service's name is left alone, and the import says so.
 func TestDerivedNameTaken(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)

@@ -18,7 +18,7 @@ func TestTrafficByAddressAndName(t *testing.T) {
 	c1, c2 := clusterset(t)
 	c1.serve(service(withTargets))
 	c1.pods(1)
-	// 14 of the suite: not exported, nobody is reached.
+	// 14 of the suite: not exported, no pod is reached.
 	if got, ok := c2.lookup("hello", "A"); ok {
 		t.Errorf("not exported, and resolves as %q", got)
 	}

@@ -191,7 +191,7 @@ func (l load) mustRecover(t *testing.T, container string, since time.Time) (fail
 		if len(calls)-1-last < rateOf(container) {
 			return fmt.Errorf("%s: of %d calls, fewer than the last %d succeeded", container, len(calls), rateOf(container))
 		}
-		if last >= 0 { // it may be back before anybody notices
+		if last >= 0 { // it may be back before a call notices
 			failed = calls[last].ended.Sub(since)
 		}
 		return nil

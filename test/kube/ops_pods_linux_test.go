@@ -43,7 +43,7 @@ const connections = "{ sleep 1 | timeout 3 nc %s; } >/dev/null 2>&1 & sleep 0.5;
 func testOptOut(t *testing.T, o *ops) {
 	vip := o.vip(t, "c1", "ops-c2")
 	if out := o.inStrait(t, "c1n1", "status"); strings.Contains(out, "opt-out") {
-		t.Errorf("nobody opts out, and yet strait complains:\n%s", out)
+		t.Errorf("no pod opts out, and yet strait complains:\n%s", out)
 	}
 	o.shell(t, "c1", "left-alone", "c1n1", `, annotations: {strait.io/opt-out: "true"}`, idle)
 	o.shell(t, "c1", "balanced", "c1n1", "", idle)

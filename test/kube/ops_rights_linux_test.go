@@ -13,8 +13,8 @@ const (
 	leader  = account + "-leader"
 )
 
-// everybody are the rights of any account, which Kubernetes gives.
-var everybody = []string{
+// anyAccount are the rights of any account, which Kubernetes gives.
+var anyAccount = []string{
 	"selfsubjectreviews.authentication.k8s.io [] [create]",
 	"selfsubjectaccessreviews.authorization.k8s.io [] [create]",
 	"selfsubjectrulesreviews.authorization.k8s.io [] [create]",
@@ -81,7 +81,7 @@ func rightsOf(account string) (out []string) {
 func listed(t *testing.T, account, namespace string) (out []string) {
 	t.Helper()
 	for _, line := range lines(kubectl(t, "c1", "auth", "can-i", "--list", "-n", namespace, "--as="+account)) {
-		// Paths such as /healthz are everybody's to read.
+		// Paths such as /healthz are for any account to read.
 		if strings.HasPrefix(line, "Resources ") || strings.HasPrefix(line, "[/") {
 			continue
 		}
@@ -99,7 +99,7 @@ func listed(t *testing.T, account, namespace string) (out []string) {
 func testRights(t *testing.T, o *ops) {
 	for _, who := range []string{account, leader} {
 		for _, namespace := range []string{"default", "kube-system", "strait-system"} {
-			want := slices.Concat(everybody, rightsOf(who))
+			want := slices.Concat(anyAccount, rightsOf(who))
 			if who == leader && namespace == "strait-system" {
 				want = append(want, inOwnNamespace...)
 			}

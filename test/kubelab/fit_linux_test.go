@@ -13,7 +13,7 @@ import (
 
 const fitEnv = "STRAIT_TEST_FIT"
 
-// A user namespace has a limit of inotify instances of its own: lowered there, nobody else feels it.
+// A user namespace has a limit of inotify instances of its own: lowered there, no other program feels it.
 func TestTooFewInotifyInstances(t *testing.T) {
 	if os.Getenv(fitEnv) != "" {
 		fitInside(t)

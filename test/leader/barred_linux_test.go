@@ -8,7 +8,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// The admission policy keeps everybody from what strait manages, and strait from nothing.
+// The admission policy keeps all others from what strait manages, and strait from nothing.
 func TestAdmissionPolicy(t *testing.T) {
 	w := newWorld(t, nil)
 	w.apply("c2", serve) // the daemons write under the policy

@@ -15,7 +15,7 @@ import (
 )
 
 // TestLend: a daemon with the account that only reads writes nothing, until a pod of strait-leader lends it a
-// token. When the pod goes, it gives up the Lease. What a pod left that was killed lets nobody lead.
+// token. When the pod goes, it gives up the Lease. What a pod left that was killed lets no daemon lead.
 func TestLend(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "leader")
 	w := newWorld(t, tree{"leaderDir": dir}, func(config tree) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestNodeAnnotations: with a kubelet's account, nobody gives a Node prefixes of pods, takes some away,
+// TestNodeAnnotations: with a kubelet's account, no attacker gives a Node prefixes of pods, takes some away,
 // or makes it an entry. Kubelets do all that they do besides, and operators what they did.
 func TestNodeAnnotations(t *testing.T) {
 	w := newWorld(t, nil)

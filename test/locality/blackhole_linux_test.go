@@ -29,7 +29,7 @@ func TestBlackHole(t *testing.T) {
 	w.whole(both)
 
 	// What the near node sends does not arrive, and what the other end sends does. There, nothing comes
-	// from anybody.
+	// from any node.
 	w.leaves(w.west, "STR4203", "input")
 	w.reasoned("its node's tunnel carries packets from there only, since")
 	w.west.problem("STR4206", "tunnels")

@@ -67,7 +67,7 @@ func (c *cluster) serve(pods int) {
 	}
 }
 
-// answer tells everybody the cluster's name, until the listener is closed.
+// answer tells every caller the cluster's name, until the listener is closed.
 func (c *cluster) answer(l net.Listener) {
 	for {
 		conn, err := l.Accept()

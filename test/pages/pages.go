@@ -48,7 +48,7 @@ const (
 	Kubernetai = "kubernetai"
 	// test/kube: two clusters with strait, with contexts and cluster ids c1 and c2
 	Submariner = "submariner"
-	// test/kube: the same, with a node c2n2, and somebody who says yes. The test chooses the order
+	// test/kube: the same, with a node c2n2, and a person who agrees. The test chooses the order
 	Authority = "authority"
 	// test/redteam: running daemons of two clusters, of which rack2 is one, and its machine n3. Tests
 	// copy files between the commands, as the block's comments say

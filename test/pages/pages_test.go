@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 		{"no language", f + "\nls\n" + f + "\n", `language ""`},
 		{"an indented block", "text\n\n    ls\n", "indented"},
 		{"an indented line of a list", "- text\n\n    more\n", ""},
-		{"commands that nobody executes", f + "sh\nls\n" + f + "\n", "no test executes"},
+		{"commands that no test executes", f + "sh\nls\n" + f + "\n", "no test executes"},
 		{"an example", "<!-- example: deletes all -->\n" + f + "sh\nls\n" + f + "\n", ""},
 		{"a comment too far above", "<!-- example: deletes all -->\n\n" + f + "sh\nls\n" + f + "\n", "no test executes"},
 		{"an unknown suite", "<!-- run: moon -->\n" + f + "sh\nls\n" + f + "\n", `"moon"`},

@@ -11,7 +11,7 @@ import (
 )
 
 // TestBackdatedExport: by the KEP the oldest export decides the type of a Service. A cluster that was
-// taken over claims that its own is older than all others, and headless, so that nobody would have an
+// taken over claims that its own is older than all others, and headless, so that no cluster would have an
 // address for the Service.
 func TestBackdatedExport(t *testing.T) {
 	if !inside(t) {

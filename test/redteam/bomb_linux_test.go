@@ -50,7 +50,7 @@ func compressed(text []byte) []byte {
 // blasts is how often each bomb is sent.
 const blasts = 20
 
-// TestBomb: whoever has the gossip key sends messages that unpack to millions, in datagrams and on
+// TestBomb: a holder of the gossip key sends messages that unpack to millions, in datagrams and on
 // connections. They cost little more than as many bytes of garbage, and members hear each other meanwhile.
 func TestBomb(t *testing.T) {
 	if !inside(t) {

@@ -60,7 +60,7 @@ func newWorldWithNorth(t *testing.T) (w *world, north *member) {
 	return w, north
 }
 
-// TestClonedMachine: a machine is cloned with its keys and its name. Everybody names both; what the
+// TestClonedMachine: a machine is cloned with its keys and its name. Every daemon names both; what the
 // machine shared stays, and the others go on. Without the clone, all is well again.
 func TestClonedMachine(t *testing.T) {
 	if !inside(t) {
@@ -90,7 +90,7 @@ func TestClonedMachine(t *testing.T) {
 	}
 }
 
-// TestClonedMachineRenamed: a machine is cloned with its keys, and the clone gets another name. Everybody
+// TestClonedMachineRenamed: a machine is cloned with its keys, and the clone gets another name. Every daemon
 // names both, and both are believed until it is told which is which.
 func TestClonedMachineRenamed(t *testing.T) {
 	if !inside(t) {

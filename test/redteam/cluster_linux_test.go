@@ -64,7 +64,7 @@ func TestClusterAlone(t *testing.T) {
 		t.Errorf("the frontends were %s and are %s", frontends, now)
 	}
 
-	// Without its pin it is nobody.
+	// Without its pin it is a stranger.
 	delete(w.pins, "mallory")
 	w.west.write("pins.yaml", string(w.pins.Encode()))
 	w.west.balances(pod(eastNumber))

@@ -62,7 +62,7 @@ func TestGossipKeyAlone(t *testing.T) {
 	w.west.balances(pod(eastNumber))
 }
 
-// TestNodeAlone: a node that was taken over has its own key and statement. It speaks for nobody else.
+// TestNodeAlone: a node that was taken over has its own key and statement. It speaks for no other node.
 func TestNodeAlone(t *testing.T) {
 	if !inside(t) {
 		return

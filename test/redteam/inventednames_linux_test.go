@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestInventedNames: whoever has the gossip key names thousands of clusters that do not exist, with UIDs of
+// TestInventedNames: a holder of the gossip key names thousands of clusters that do not exist, with UIDs of
 // all lengths, by memberlist and on streams. A daemon keeps none of it.
 func TestInventedNames(t *testing.T) {
 	if !inside(t) {

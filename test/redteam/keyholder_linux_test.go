@@ -45,7 +45,7 @@ func (w *world) keyholder(as clustermesh.Origin, uid string) *keyholder {
 	return &keyholder{s, w, self, udp, asked}
 }
 
-// everybody is the stream.Host of a keyholder, which talks to everybody where the daemons of this test are.
+// everybody is the stream.Host of a keyholder, which talks to all daemons where the daemons of this test are.
 type everybody struct{ asked *sync.Map }
 
 func (everybody) Addr(o clustermesh.Origin) netip.AddrPort {

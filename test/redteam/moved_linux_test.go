@@ -39,7 +39,7 @@ var rumours = []struct {
 	}},
 }
 
-// TestMemberMoved: whoever has the gossip key says by memberlist that a node left and is somewhere else
+// TestMemberMoved: a holder of the gossip key claims by memberlist that a node left and is somewhere else
 // now, or gone, in every way there is. It stays alive, what is said still reaches it, and clients notice
 // nothing. When its daemon is gone, such words do not make it alive; when it is back, it is found.
 func TestMemberMoved(t *testing.T) {

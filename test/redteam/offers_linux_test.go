@@ -15,7 +15,7 @@ import (
 // without being asked for, which is 64 KiB.
 const manyExports = 900
 
-// TestFalseOffers: whoever has the gossip key offers everybody versions of all records that do not exist,
+// TestFalseOffers: a holder of the gossip key offers all daemons versions of all records that do not exist,
 // and records that do not, all the time. What exists still arrives, of records too that are only sent when
 // they are asked for, and a new machine gets everything.
 func TestFalseOffers(t *testing.T) {
@@ -68,7 +68,7 @@ func TestFalseOffers(t *testing.T) {
 	north.balances(pod(eastNumber), moved)
 	w.west.balances(pod(eastNumber), moved)
 	for _, m := range []*member{w.west, w.east, north} {
-		m.saysNot("STR2403") // that somebody else publishes its record
+		m.saysNot("STR2403") // that another daemon publishes its record
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestOutsider: whoever reaches the gossip port without the key can make a daemon neither grow, nor
+// TestOutsider: a stranger who reaches the gossip port without the key can make a daemon neither grow, nor
 // fill its log or its status, nor miss what the other cluster says.
 func TestOutsider(t *testing.T) {
 	if !inside(t) {

@@ -10,7 +10,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestOwnRecordOffered: whoever has the gossip key tells a daemon of a version of the daemon's own record
+// TestOwnRecordOffered: a holder of the gossip key tells a daemon of a version of the daemon's own record
 // that is as far in the future as may be. The daemon does not write above it: others, whose clocks are
 // behind, would refuse that as from the future. They hear what the daemon says.
 func TestOwnRecordOffered(t *testing.T) {

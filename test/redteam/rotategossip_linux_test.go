@@ -38,7 +38,7 @@ func (m *member) rotateGossip(others ...*member) (done bool) {
 	return strings.Contains(string(out), "counts nowhere")
 }
 
-// TestRotateGossipKey: somebody who was evicted still has the gossip key, and loses it. Nothing is lost
+// TestRotateGossipKey: a cluster that was evicted still has the gossip key, and loses it. Nothing is lost
 // for a moment, and no daemon is restarted but one, for another reason and in the middle.
 func TestRotateGossipKey(t *testing.T) {
 	if !inside(t) {

@@ -202,7 +202,7 @@ func (m *member) believes(node string) (end func()) {
 }
 
 // TestRotateRoot: a cluster whose root was stolen gets a new one. No Service is lost for a moment, and
-// then the old root is nobody's.
+// then no cluster has the old root.
 func TestRotateRoot(t *testing.T) {
 	if !inside(t) {
 		return

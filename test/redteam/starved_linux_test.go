@@ -19,8 +19,8 @@ import (
 // askers is how many connections to the signer an attacker has open at once.
 const askers = 32
 
-// TestSignerStarved: whoever has the gossip key keeps connections to the machine that signs for its cluster,
-// and says nothing on them, or sends requests at a high pace: garbage, such as nobody signed, and such as
+// TestSignerStarved: a holder of the gossip key keeps connections to the machine that signs for its cluster,
+// and says nothing on them, or sends requests at a high pace: garbage, such as no node signed, and such as
 // machines that do not exist signed. A new machine still gets its statement.
 func TestSignerStarved(t *testing.T) {
 	if !inside(t) {

@@ -14,7 +14,7 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestClusterNameStolen: whoever has the gossip key says that the name of a cluster is its own, with
+// TestClusterNameStolen: a holder of the gossip key claims that the name of a cluster is its own, with
 // another UID, as clusters in Kubernetes have one: while the owner is silent for longer than a name is
 // kept, and on a machine that is new and hears the stranger first. What the cluster said stays, and its
 // owner is heard when it returns.
@@ -65,7 +65,7 @@ func TestClusterNameStolen(t *testing.T) {
 	held()
 	end()
 
-	// A machine that was installed anew knows of nobody, and hears the thief before the owner.
+	// A machine that was installed again knows no other, and hears the thief before the owner.
 	w.west.stop()
 	w.must(os.RemoveAll(w.west.path("state")))
 	w.west.start()

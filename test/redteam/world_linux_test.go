@@ -1,4 +1,4 @@
-// Package redteam attacks real daemons, one test for each row of the promise in SECURITY.md: somebody
+// Package redteam attacks real daemons, one test for each row of the promise in SECURITY.md: a stranger
 // without any key, or with the gossip key alone, a node that was taken over, a cluster that was taken
 // over, and accidents.
 //
@@ -39,7 +39,7 @@ import (
 // patience is how long a busy machine may take to say or do something.
 const patience = time.Minute
 
-// port is that of everybody's gossip; each has a loopback address of its own.
+// port is that of all gossip; each daemon has a loopback address of its own.
 const port = 7946
 
 // world is a clusterset of west and east, each with the node n1. East shares the Service default/serve.
@@ -136,7 +136,7 @@ const (
 	mallory                = 66 // the attacker's own cluster
 )
 
-// gossipKeys are everybody's.
+// gossipKeys are those of all daemons.
 var gossipKeys = gossipkey.Ring{gossipkey.Key(bytes.Repeat([]byte{7}, gossipkey.Size))}
 
 // rootOf returns the root key of a cluster.

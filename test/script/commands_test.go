@@ -125,7 +125,7 @@ func cmdClone(w *world, args []string) error {
 	return w.sync()
 }
 
-// cmdGone lets so much time pass that nobody waits for the daemon any more.
+// cmdGone lets so much time pass that no node waits for the daemon any more.
 func cmdGone(w *world, args []string) error {
 	n, err := w.node(args[0])
 	if err != nil {

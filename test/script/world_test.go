@@ -36,7 +36,7 @@ type world struct {
 	rng   *rand.Rand
 	// cidrs are the ranges of ClusterSetIPs; none where derived Services give them out.
 	cidrs []netip.Prefix
-	// inside runs what makes sockets, where these reach nobody else.
+	// inside runs what makes sockets, where these reach no other program.
 	inside func(func() error) error
 	// alone are load balancers without a node, by name.
 	alone map[string]balancer
@@ -111,7 +111,7 @@ func (w *world) tick() {
 	}
 }
 
-// stamps fingerprints what everybody holds.
+// stamps fingerprints what all nodes hold.
 func (w *world) stamps() string {
 	s := ""
 	for _, o := range w.origins() {

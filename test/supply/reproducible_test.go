@@ -15,7 +15,7 @@ import (
 // top is the root of the source.
 const top = "../.."
 
-// TestReproducible: whoever builds the same source gets the same programs and the same image, in
+// TestReproducible: all who build the same source get the same programs and the same image, in
 // whatever folder, with git or without, whatever their umask is.
 func TestReproducible(t *testing.T) {
 	here, there := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "a/longer/path")
