@@ -17,6 +17,7 @@ import (
 // A node says that its pods have the addresses of another machine, and of that machine's networks. No
 // machine routes them into the tunnel; the others say so, and so does the node's own status.
 func TestClaimOfOthersAddresses(t *testing.T) {
+	t.Parallel()
 	machines := bridged(t, 2)
 	victim, claims := machines[0], machines[1]
 	must(t, victim.ns.Do(func() error {
@@ -28,7 +29,7 @@ func TestClaimOfOthersAddresses(t *testing.T) {
 		return netlink.AddrAdd(lo, home)
 	}))
 	claims.config["nodePrefixes"] = []string{"10.9.2.0/24", "172.31.9.1/32", "172.31.9.0/24", "192.168.77.0/24", "128.0.0.0/3"}
-	// The victim is there first: to the others, an address stays with whoever had it.
+	// The victim is there first: to the others, an address stays with the node that had it.
 	a := victim.start(t)
 	a.isReady(t)
 	b := claims.start(t)
@@ -55,6 +56,7 @@ func TestClaimOfOthersAddresses(t *testing.T) {
 // From the tunnel, another cluster's node reaches the daemon's port, and no other listener of the
 // node.
 func TestTunnelLeadsToNoListener(t *testing.T) {
+	t.Parallel()
 	machines := bridged(t, 2)
 	first, second := machines[0].start(t), machines[1].start(t)
 	first.isReady(t)

@@ -57,6 +57,7 @@ func detach(l link.Link) error { return l.Detach() }
 // Another program detaches hooks, puts its own into their links, or recreates the cgroup. Each
 // program is soon on its hook again. Calls fail until then, but only if their own hook is gone.
 func TestLinks(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	for _, h := range layout.Hooks {
 		s := spoilt{breaks: true, says: []string{"link of hook " + h.Name, "another program"}, do: func(w *balanced) error { return w.onLink(h.Name, detach) }}
@@ -134,6 +135,7 @@ func remake(w *balanced) error {
 // names it; behind strait's, or if only processes in no cgroup below are concerned, only the list
 // of such programs does.
 func TestForeignProgram(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	for name, c := range map[string]struct {
 		anchor link.Anchor
@@ -154,7 +156,8 @@ func TestForeignProgram(t *testing.T) {
 					}
 					return err
 				}
-				testutil.Eventually(t, patience, func() error { return w.listed(c.order) })
+				// On a busy machine, the daemon looks for cgroups below only at each regular check.
+				testutil.Eventually(t, healing, func() error { return w.listed(c.order) })
 				if c.order != datapath.Top { // then strait has links below, too
 					must(t, w.asWanted())
 				}

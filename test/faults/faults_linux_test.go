@@ -11,6 +11,7 @@ import (
 // Each case starts one daemon in a namespace of its own. What it says is looked for in its log; where
 // it can go on, it must still answer on its API.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		// prepare changes the config (a YAML tree) and the directory before the start.
@@ -52,6 +53,7 @@ func TestFaults(t *testing.T) {
 			[]string{"replica.cbor", "cannot be read", "kept as"}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			m := newMachine(t)
 			tc.prepare(t, m)
 			p := m.start(t)
@@ -67,6 +69,7 @@ func TestFaults(t *testing.T) {
 
 // Two daemons of one run directory: the second is refused by name of the first, which goes on.
 func TestSecondDaemonIsRefused(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	first := m.start(t)
 	first.answers(t)
@@ -78,6 +81,7 @@ func TestSecondDaemonIsRefused(t *testing.T) {
 
 // A daemon with another gossip key is kept out, and both sides say so.
 func TestWrongGossipKey(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	first := m.start(t)
 	first.answers(t)
@@ -92,6 +96,7 @@ func TestWrongGossipKey(t *testing.T) {
 // kill -9 in the middle of everything, many times, at random moments: the next life answers each time,
 // and what the kernel holds is never lost.
 func TestKillStorm(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	p := m.start(t)
 	p.answers(t)
@@ -109,6 +114,7 @@ func TestKillStorm(t *testing.T) {
 // A YAML file that breaks while the daemon runs keeps its last good version in force; mended, the new one
 // counts.
 func TestBrokenFileKeepsLastGoodVersion(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	p := m.start(t)
 	p.answers(t)

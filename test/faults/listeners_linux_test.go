@@ -30,6 +30,7 @@ endpoints: [{addresses: [10.9.9.9], nodeName: n1, hostname: w-%[1]d, conditions:
 
 // Of two processes at one address, the one that is not ready gets no connection, whichever it is.
 func TestListenersOfOneAddress(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.write(t, "manifests/workers.yaml", workers(true, false))
 	life := m.start(t)

@@ -86,6 +86,7 @@ func (w *balanced) optOut(t *testing.T) {
 // Another program writes into the maps, one after the other, and into all at once. What it changed is soon as it
 // was; calls fail until then only if they need it.
 func TestMaps(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	write := func(name string, do func(m *ebpf.Map) error) func(w *balanced) error {
 		return func(w *balanced) error { return w.onMap(name, do) }
@@ -161,6 +162,7 @@ func TestMaps(t *testing.T) {
 // Another program freezes the map of services, which cannot be undone: what is there goes on, also when its backends
 // change, and what is new gets a Problem.
 func TestFrozenMap(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	must(t, w.onMap(layout.MapServices, (*ebpf.Map).Freeze))
 	w.obeys(t)
@@ -171,6 +173,7 @@ func TestFrozenMap(t *testing.T) {
 
 // What only programs write is left as it is: the daemon goes on, and so do calls.
 func TestCountersAndRecords(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	kept := w.pod.open(w.vip)
 	for _, name := range []string{layout.MapAffinities, layout.MapSocketsMore} {

@@ -153,6 +153,7 @@ func (p *process) isReady(t *testing.T) {
 // Two remote nodes have one WireGuard key, as cloned machines do. Every node names both; and every
 // daemon is ready, also one that restarts, and goes on to take away what is not wanted any more.
 func TestOneKeyOfTwoNodesStopsNothing(t *testing.T) {
+	t.Parallel()
 	machines := bridged(t, 3)
 	other := "241.5.251.216:80/TCP" // default/serve
 	machines[0].write(t, "manifests/leaves.yaml", service("leaves"))
@@ -188,6 +189,7 @@ func TestOneKeyOfTwoNodesStopsNothing(t *testing.T) {
 // A record comes, from a build that says such things, in which a node claims every address. Every
 // node names it, none routes by it, and the rest of the record counts.
 func TestClaimOfEveryAddressIsLeftOut(t *testing.T) {
+	t.Parallel()
 	machines := bridged(t, 3)
 	first, claims, late := machines[0], machines[1], machines[2]
 	claims.config["nodePrefixes"] = []string{"10.9.2.0/24", "203.0.113.0/24"}

@@ -22,6 +22,7 @@ import (
 // same, in both directions. Packets to each peer are as large as its underlay allows, and follow the
 // underlay when it changes.
 func TestTCPNeedsNoICMP(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("nft"); err != nil {
 		testutil.Missing(t, "needs nft: install the package nftables")
 	}

@@ -148,6 +148,7 @@ const healing = 45 * time.Second
 // Another program deletes or changes what the daemon put into the kernel, one object after the other, and
 // then all at once. Each is soon as it was, and a connection that was open goes on.
 func TestObjects(t *testing.T) {
+	t.Parallel()
 	w := newTunneled(t)
 	kept, err := w.dial()
 	must(t, err)
@@ -217,6 +218,7 @@ func (w *tunneled) heals(t *testing.T, kept net.Conn, fault string) {
 // A device that is not strait's has the name: the daemon says so and leaves it alone, and all comes back when
 // it is gone.
 func TestForeignDevice(t *testing.T) {
+	t.Parallel()
 	w := newTunneled(t)
 	testutil.Eventually(t, patience, func() error { // the daemon may be faster with its own
 		_, _ = w.run("ip link delete DEV")

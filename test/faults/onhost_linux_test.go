@@ -23,6 +23,7 @@ import (
 // A pod that uses the network of another cluster's node is reached through the tunnel, also one that
 // listens on the node's own address only.
 func TestPodsOnTheHost(t *testing.T) {
+	t.Parallel()
 	machines := bridged(t, 2)
 	pinned(t, machines)
 	here, there := machines[0], machines[1]
@@ -67,7 +68,7 @@ func TestPodsOnTheHost(t *testing.T) {
 		return err
 	})
 	if who, err := ask(netip.AddrPortFrom(inside, 22).String()); err == nil {
-		t.Errorf("a port that is nobody's answers through the tunnel: %q", who)
+		t.Errorf("a port on which no pod listens answers through the tunnel: %q", who)
 	}
 
 	// kube-proxy, too, sends to the address inside the tunnel, which the slices of derived Services list:

@@ -30,6 +30,7 @@ func foreignPin(at string) error {
 // Another program removes and replaces what is in bpffs, one thing after the other, and then all at once.
 // Each is soon as it was. No call fails, because the daemon has everything open.
 func TestPins(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	for _, name := range w.everyPin() {
 		t.Run("remove "+name, func(t *testing.T) {
@@ -74,6 +75,7 @@ func TestPins(t *testing.T) {
 // A bpffs is mounted over the one with the pins, and unmounted again. A mount that is no bpffs gets a Problem, and
 // calls work all the same.
 func TestMountedOver(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	mount := func(kind string) func(w *balanced) error {
 		return func(w *balanced) error { return unix.Mount(kind, filepath.Dir(w.pins()), kind, 0, "") }

@@ -64,6 +64,7 @@ func (m *machine) confine(t *testing.T, capabilities []string, hostPID bool) {
 // TestLeastRights: what the chart lets the daemon do suffices for frontends, tunnels and routes, and
 // with destroySockets for closing the sockets of pods too.
 func TestLeastRights(t *testing.T) {
+	t.Parallel()
 	for _, destroy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("destroySockets=%v", destroy), func(t *testing.T) {
 			m := newMachine(t)
@@ -96,6 +97,7 @@ func TestLeastRights(t *testing.T) {
 
 // TestLeastRightsTunnel is TestLeastRights for tunnels and routes.
 func TestLeastRightsTunnel(t *testing.T) {
+	t.Parallel()
 	m := bridged(t, 1)[0]
 	capabilities, hostPID := chartPod(t, false)
 	m.confine(t, capabilities, hostPID)
@@ -107,6 +109,7 @@ func TestLeastRightsTunnel(t *testing.T) {
 
 // TestLeastRightsView: what the chart lets the daemon do suffices to give a socket to the group of strait-view.
 func TestLeastRightsView(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	capabilities, hostPID := chartPod(t, true)
 	m.confine(t, capabilities, hostPID)
@@ -130,6 +133,7 @@ func TestLeastRightsView(t *testing.T) {
 // TestEachRightIsNeeded: without any one of the rights that stay, the daemon cannot work, and says
 // which it misses.
 func TestEachRightIsNeeded(t *testing.T) {
+	t.Parallel()
 	capabilities, hostPID := chartPod(t, false)
 	for without, says := range map[string]string{
 		"BPF":       "with the capabilities BPF, NET_ADMIN",

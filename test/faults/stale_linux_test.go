@@ -95,6 +95,7 @@ func answers(t *testing.T, what string, s socket, want netip.AddrPort) {
 // A pod leaves while the daemon is down: the next life closes its connected UDP sockets, and no
 // other.
 func TestBackendLeavesWithoutDaemon(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.echo(t, pods{ready: ab})
 	life := m.start(t)
@@ -119,6 +120,7 @@ func (m *machine) elsewhere(t *testing.T) *machine {
 // A pod of another cluster joins just before a crash, too late to be saved: the next life does not
 // close its sockets before it has heard of the pod again.
 func TestBackendJoinsBeforeCrash(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	far := m.elsewhere(t)
 	far.echo(t, pods{ready: a})

@@ -66,6 +66,7 @@ func (m *machine) leadsThrough(t *testing.T, addr, device string) {
 // Packets to the pods of another cluster leave through tunnels only: also those to pods that no node
 // has yet, and to those of a node that is gone. With mesh.strict off they leave as any other packet.
 func TestNothingLeavesInClear(t *testing.T) {
+	t.Parallel()
 	machines := bridged(t, 2)
 	pinned(t, machines)
 	here, there := machines[0], machines[1]
@@ -80,7 +81,7 @@ func TestNothingLeavesInClear(t *testing.T) {
 	device := here.config["mesh"].(tree)["device"].(string)
 	here.leadsThrough(t, "10.9.2.9", device)
 	here.leadsThrough(t, "10.9.2.200", "")
-	here.leadsThrough(t, "10.9.3.9", "eth0") // nobody's
+	here.leadsThrough(t, "10.9.3.9", "eth0") // no pod has it
 
 	b.stop(t)
 	there.config["nodePrefixes"] = []string{"10.9.2.128/25"}

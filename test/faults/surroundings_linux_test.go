@@ -44,6 +44,7 @@ func (w *balanced) settles(t *testing.T) {
 
 // The daemon's socket is removed or replaced: it listens again at its path.
 func TestSocketRemoved(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	socket := w.path("run/strait.sock")
 	for name, spoil := range map[string]func() error{
@@ -84,6 +85,7 @@ func putAside(path string) (remove, restore func() error) {
 
 // The gossip key's file is removed: the key that was read stays in force, and a Problem names the file.
 func TestGossipKeyRemoved(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	remove, restore := putAside(w.path("gossip.key"))
 	w.troubled(t, remove, restore, "gossip.keyFile", "the last one stays in force")
@@ -92,6 +94,7 @@ func TestGossipKeyRemoved(t *testing.T) {
 // The directory of state is removed, is made read-only, or has directories where files are: calls work, what is there
 // can be written again, or a Problem names the file.
 func TestStateDir(t *testing.T) {
+	t.Parallel()
 	w := newBalanced(t)
 	state := w.path("state")
 	t.Run("read-only", func(t *testing.T) {

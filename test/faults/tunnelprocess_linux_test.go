@@ -32,6 +32,7 @@ func (w *tunneled) tunnelProcess() (int, error) {
 // The process of the userspace tunnel is stopped, or killed: there soon is a new one, or a Problem says that it does
 // not answer.
 func TestTunnelProcess(t *testing.T) {
+	t.Parallel()
 	w := newTunneled(t)
 	if _, err := w.tunnelProcess(); err != nil {
 		t.Skip(err) // the tunnel is in the kernel
@@ -53,6 +54,7 @@ func TestTunnelProcess(t *testing.T) {
 
 // Another program puts a route into strait's table. strait leaves it alone and says so, until it is gone.
 func TestForeignRoutes(t *testing.T) {
+	t.Parallel()
 	w := newTunneled(t)
 	routes := []string{"10.66.0.0/16 dev lo", "10.9.2.0/25 dev lo", "default dev lo metric 7"}
 	both := func(verb string) error {
@@ -81,6 +83,7 @@ func TestForeignRoutes(t *testing.T) {
 // Another program puts a rule before strait's. strait leaves it alone and says which way packets
 // take, until it is gone.
 func TestForeignRules(t *testing.T) {
+	t.Parallel()
 	w := newTunneled(t)
 	for rule, way := range map[string]string{
 		"to 10.9.2.0/24 blackhole priority 101": "invalid argument", "to 10.9.2.0/24 unreachable priority 101": "unreachable",
@@ -114,6 +117,7 @@ func TestForeignRules(t *testing.T) {
 // (1024). They come after strait's, so that the node's and pods' packets to other clusters do not
 // leave by the pod's interface.
 func TestRulesOfVPC(t *testing.T) {
+	t.Parallel()
 	w := newTunneled(t)
 	for _, words := range []string{
 		"ip route add blackhole default table 2", "ip rule add to 10.9.1.0/24 lookup main priority 512",

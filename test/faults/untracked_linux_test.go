@@ -15,7 +15,7 @@ import (
 // Where another program turns connection tracking off for pods' addresses, as Cilium can, calls of
 // the node get no answer, and the status says why until that is over.
 func TestUntracked(t *testing.T) {
-	t.Parallel() // like the others that wait for minutes, in namespaces of its own
+	t.Parallel()
 	w := newTunneled(t)
 	rules := filepath.Join(t.TempDir(), "notrack.nft")
 	must(t, os.WriteFile(rules, []byte(`table ip raw {
