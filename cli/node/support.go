@@ -21,7 +21,7 @@ import (
 const bundleTimeout = 2 * time.Minute
 
 const bundleLong = `Write a file with what the daemons know now: the status, services, nodes, members, policies and
-pinned machines as each node sees them. Whoever gets the file asks it with --file, as if the
+pinned machines as each node sees them. Who gets the file queries it with --file, as if the
 clusters were there: strait status --file FILE.
 
 It has names, addresses and public keys. It has no secret: daemons give none in their answers. What
