@@ -112,7 +112,7 @@ func TestMergeFamilies(t *testing.T) {
 	silent.Type = clustermesh.Headless
 	dual.Families = []clustermesh.Family{clustermesh.IPv6, clustermesh.IPv4}
 	if got, _ := clustermesh.Merge([]clustermesh.ClusterExport{silent}); !slices.Equal(got.Families, []clustermesh.Family{clustermesh.IPv4}) {
-		t.Errorf("nobody says a family: %v", got.Families)
+		t.Errorf("no export has a family: %v", got.Families)
 	}
 	if got, _ := clustermesh.Merge([]clustermesh.ClusterExport{silent, dual}); !slices.Equal(got.Families, dual.Families) {
 		t.Errorf("only the younger says families: %v, want its word", got.Families)

@@ -33,7 +33,7 @@ func TestDead(t *testing.T) {
 		epoch   uint64 // of a/n1; 5 unless set
 		want    bool
 	}{
-		{"nobody complains", map[string][]string{"a/n2": nil, "b/n1": nil}, clustermesh.Held, 0, false},
+		{"no node claims it", map[string][]string{"a/n2": nil, "b/n1": nil}, clustermesh.Held, 0, false},
 		{"two nodes: the other alone is not enough", map[string][]string{"a/n2": {a1}, "b/n1": nil}, clustermesh.Silent, 0, false},
 		{"two nodes: the other and a stranger", map[string][]string{"a/n2": {a1}, "b/n1": {a1}}, clustermesh.Silent, 0, true},
 		{"strangers alone never: a cut is not a death", map[string][]string{"a/n2": nil, "b/n1": {a1}, "b/n2": {a1}, "c/n1": {a1}}, clustermesh.Silent, 0, false},

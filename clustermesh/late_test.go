@@ -84,7 +84,7 @@ func TestBackdatedTakesNothingOver(t *testing.T) {
 		said   map[clustermesh.ClusterName]clustermesh.Late
 		oldest clustermesh.ClusterName
 	}{
-		"nobody has seen anything":         {false, nil, "b"},
+		"no cluster has seen anything":     {false, nil, "b"},
 		"this node has seen it":            {true, nil, "a"},
 		"its leader says so":               {false, map[clustermesh.ClusterName]clustermesh.Late{"d": late}, "a"},
 		"one other cluster says so":        {false, map[clustermesh.ClusterName]clustermesh.Late{"a": late}, "b"},
@@ -126,10 +126,10 @@ func TestNewcomer(t *testing.T) {
 		joined map[clustermesh.ClusterName]int64
 		oldest clustermesh.ClusterName
 	}{
-		"nobody knows when": {nil, "b"},
-		"both at once":      {map[clustermesh.ClusterName]int64{"a": today, "b": today}, "b"},
-		"b came later":      {map[clustermesh.ClusterName]int64{"a": today, "b": today + 1}, "a"},
-		"a came later":      {map[clustermesh.ClusterName]int64{"a": today + 1, "b": today}, "b"},
+		"no cluster knows when": {nil, "b"},
+		"both at once":          {map[clustermesh.ClusterName]int64{"a": today, "b": today}, "b"},
+		"b came later":          {map[clustermesh.ClusterName]int64{"a": today, "b": today + 1}, "a"},
+		"a came later":          {map[clustermesh.ClusterName]int64{"a": today + 1, "b": today}, "b"},
 	} {
 		s := stateOf(map[clustermesh.ClusterName]clustermesh.Content{"a": {Exports: []clustermesh.Export{old}}, "b": {Exports: []clustermesh.Export{older}}})
 		s.Joined = c.joined

@@ -37,7 +37,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// The first pass of a life waits for a settled plan, but not for ever; later ones do not wait.
+// The first pass of a life waits for a settled plan, but not forever; later ones do not wait.
 func TestEarly(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := &stale{now: func() time.Time { return now }}

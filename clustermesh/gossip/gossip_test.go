@@ -299,9 +299,9 @@ func TestWrongKey(t *testing.T) {
 	d2 = start(t, again)
 	d2.say(2)
 	took := eventually(t, "with the right key the daemon is in", func() bool { return d1.contact(bad.Self) == clustermesh.Alive })
-	took += eventually(t, "nobody complains of it any more", func() bool { return !d1.hasProblem("gossip key") && !d2.hasProblem("gossip key") })
+	took += eventually(t, "no daemon reports it any more", func() bool { return !d1.hasProblem("gossip key") && !d2.hasProblem("gossip key") })
 	if took > node.ProblemLife/2 {
-		t.Errorf("gone after %s, as if nobody had noticed the right key", took)
+		t.Errorf("gone after %s, as if no daemon had noticed the right key", took)
 	}
 }
 
@@ -368,7 +368,7 @@ func TestSeedThatIsSelf(t *testing.T) {
 	c := config(origin("a", "n1"))
 	c.Seeds = []string{c.Bind.String()}
 	d := start(t, c)
-	eventually(t, "there is nobody to wait for", func() bool { ok, _ := d.Synced(); return ok && d.Fresh() })
+	eventually(t, "there is no daemon to wait for", func() bool { ok, _ := d.Synced(); return ok && d.Fresh() })
 }
 
 func TestConfigErrors(t *testing.T) {

@@ -149,7 +149,7 @@ func TestMachines(t *testing.T) {
 	}
 	none(t, ms)
 
-	t.Log("a cluster is cut off: nobody is dead anywhere")
+	t.Log("a cluster is cut off: no node is dead anywhere")
 	for _, m := range eu {
 		run(t, "ip", "link", "set", m.link, "master", "sw1")
 	}

@@ -45,7 +45,7 @@ func TestImpostor(t *testing.T) {
 		}
 	}
 	if !dw.hasProblem("cluster east", "claims to be one of its nodes", "for example east/n1") {
-		t.Errorf("nobody says so: %v", dw.Problems())
+		t.Errorf("no Problem: %v", dw.Problems())
 	}
 
 	de = start(t, east)

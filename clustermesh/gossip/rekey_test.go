@@ -52,12 +52,12 @@ func TestRekey(t *testing.T) {
 				t.Errorf("what was said took %s", took)
 			}
 		}
-		time.Sleep(1500 * time.Millisecond) // the streams are opened anew
+		time.Sleep(1500 * time.Millisecond) // the streams are opened again
 	}
 	time.Sleep(6 * time.Second) // streams that proved the old key alone end, and memberlist would miss a member
 	close(stop)
 	if n := <-away; n > 0 {
-		t.Errorf("somebody was thought to be away, %d times", n)
+		t.Errorf("a node was thought to be away, %d times", n)
 	}
 	for _, d := range ds {
 		if d.hasProblem("gossip key") {

@@ -125,7 +125,7 @@ func TestLax(t *testing.T) {
 		return d1.said(asks) == 2 && d2.said(signs) == 1 && d1.said(stranger.cfg.Self) == 3 && stranger.said(asks) == 2
 	})
 	if s := d1.Trust(); s.Sealed[asks] || s.Sealed[signs] || d1.Leader() || d2.Leader() {
-		t.Errorf("nobody has the root, and sealed is %v; leaders %v %v", s.Sealed, d1.Leader(), d2.Leader())
+		t.Errorf("no node has the root, and sealed is %v; leaders %v %v", s.Sealed, d1.Leader(), d2.Leader())
 	}
 	d1.Reroot(root("west"))
 	eventually(t, "both sign", func() bool { s := stranger.Trust(); return s.Sealed[asks] && s.Sealed[signs] })

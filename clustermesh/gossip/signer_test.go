@@ -104,7 +104,7 @@ func TestFollowerIsRefused(t *testing.T) {
 		t.Errorf("it is believed: %d", n)
 	}
 	if keeper.hasProblem("west", "without a signature") {
-		t.Errorf("it spreads what nobody signed: %v", keeper.Problems())
+		t.Errorf("it spreads what no signer signed: %v", keeper.Problems())
 	}
 	eventually(t, "the other leads", func() bool { return keeper.Leader() })
 }
@@ -123,7 +123,7 @@ func TestFalseSigner(t *testing.T) {
 	followed.Token = func() (string, error) { return "the token", nil }
 	follower := start(t, followed)
 	follower.tell(0, 1)
-	eventually(t, "it finds nobody to ask", func() bool {
+	eventually(t, "it finds no signer", func() bool {
 		return follower.isMember(mallory.Self) && follower.hasProblem("no machine of the cluster that has its root is heard")
 	})
 	err := follower.askAt(t.Context(), mallory.Bind, authority.Statement{Cluster: "west", Node: "n1"})
@@ -164,7 +164,7 @@ func TestRevokedNode(t *testing.T) {
 	pin.Revoked = []string{seeded("key of " + stolen.String()).Public().Fingerprint()}
 	after["west"] = pin
 	keeper.Repin(after)
-	eventually(t, "nobody believes it", func() bool {
+	eventually(t, "no node believes it", func() bool {
 		lead() // as daemons do in each turn
 		return east.said(stolen) == -1 && keeper.said(stolen) == -1
 	})

@@ -113,7 +113,7 @@ func TestForgedRecords(t *testing.T) {
 	de.Publish(placed(east.Self, 1, "5"))
 	eventually(t, "the victim is still believed", func() bool { return dw.said(east.Self) == 5 })
 	if !dw.hasProblem("cluster east", "it is not signed") || !dw.hasProblem("cluster east", "did not sign it") {
-		t.Errorf("nobody is told: %v", dw.Problems())
+		t.Errorf("no Problem: %v", dw.Problems())
 	}
 }
 

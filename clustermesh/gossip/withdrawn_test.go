@@ -122,7 +122,7 @@ func TestNodeKeepsStatement(t *testing.T) {
 	old := w.east.entry(stolen)
 	w.take()
 	eventually(t, "the leader names it", func() bool { return w.keeper.hasProblem("node west/n1", "has not asked for another one") })
-	eventually(t, "nobody believes it", func() bool {
+	eventually(t, "no node believes it", func() bool {
 		return w.east.said(stolen) == -1 && w.keeper.said(stolen) == -1 && w.third.said(stolen) == -1
 	})
 	eventually(t, "all say so", func() bool { return w.east.hasProblem("cluster west", "withdrawn", "west/n1") })

@@ -11,7 +11,7 @@ import (
 	"strait.io/strait/clustermesh/locality"
 )
 
-var update = flag.Bool("update", false, "draw the picture of docs/locality.md anew")
+var update = flag.Bool("update", false, "redraw the picture of docs/locality.md")
 
 const picture = "../../docs/images/spill.svg"
 

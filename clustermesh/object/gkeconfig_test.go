@@ -93,7 +93,7 @@ func TestConfigIsFine(t *testing.T) {
 	if !slices.ContainsFunc(l.Problems, func(p clustermesh.Problem) bool {
 		return p.Code == problem.ConfigUnused && p.Warning && p.Object == gkeServiceKind+" shop/cart" && strings.Contains(p.Message, "annotation")
 	}) {
-		t.Errorf("nobody hears that it is too large: %v", l.Problems)
+		t.Errorf("no Problem names that it is too large: %v", l.Problems)
 	}
 }
 

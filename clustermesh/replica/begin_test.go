@@ -13,7 +13,7 @@ func lacking(o clustermesh.Origin) *Vector {
 	return &Vector{Clusters: []ClusterVector{{Cluster: o.Cluster}}}
 }
 
-// A writer whose clock was ahead begins anew once the clock is right, and is believed: by those that hold what
+// A writer whose clock was ahead begins again once the clock is right, and is believed: by those that hold what
 // it said before, and by those whose clock was ahead too.
 func TestBeginAnew(t *testing.T) {
 	self, other, ahead := simOrigin(0), simOrigin(1), simOrigin(2)
@@ -44,7 +44,7 @@ func TestBeginAnew(t *testing.T) {
 	}
 	wrong = false
 	if !r.Refused() {
-		t.Fatal("its clock is right, and it does not see that nobody takes what it says")
+		t.Fatal("its clock is right, and it does not see that no peer takes what it publishes")
 	}
 	r.Begin(7)
 	spread(r.Renew())

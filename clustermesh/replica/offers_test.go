@@ -31,7 +31,7 @@ func TestFalseOffers(t *testing.T) {
 				t.Errorf("%s: mallory is not asked, so this shows nothing", how)
 			}
 			if !asked(r.Receive(honest, messages[1]), honest) {
-				t.Errorf("%s: nobody is asked for what exists", how)
+				t.Errorf("%s: no peer is asked for what exists", how)
 			}
 			if asked(r.Receive(mallory, Doubted(messages[0])), mallory) || r.asked[owner].from != honest {
 				t.Errorf("%s: what exists is displaced", how)
@@ -109,7 +109,7 @@ func TestOfferThatNeverComes(t *testing.T) {
 		t.Error("two are asked at once")
 	}
 	if !asked(r.Tick(rand.New(rand.NewPCG(1, 1))), honest) {
-		t.Error("nobody else is asked")
+		t.Error("no other peer is asked")
 	}
 }
 

@@ -84,7 +84,7 @@ func TestNobodyKnowsAnything(t *testing.T) {
 	meet(t, b, c, y, z)
 	meet(t, b, a, y, x)
 	if !b.Synced() {
-		t.Error("a knows that nobody knows more, and b does not believe it")
+		t.Error("a knows that no peer knows more, and b does not believe it")
 	}
 }
 

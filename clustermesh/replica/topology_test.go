@@ -136,7 +136,7 @@ func TestNeighboursFollowMembers(t *testing.T) {
 			t.Errorf("of %v: no change asks %d", tc.members, len(again.Send))
 		}
 		if r.SetMembers(nil); len(r.Neighbours()) != 0 {
-			t.Errorf("of nobody: neighbours %v", r.Neighbours())
+			t.Errorf("without members: neighbours %v", r.Neighbours())
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestDoubleEndpoints(t *testing.T) {
 		edit(&s, "b", string(o), func(c *clustermesh.Content) { c.Node.Prefixes = nil })
 	}
 	if got := used(&s); len(got) != 1 || got["a"] == "" {
-		t.Errorf("own mirror of a pod of which nobody knows whose it is: used for %v", got)
+		t.Errorf("own mirror of a pod of which no node knows whose it is: used for %v", got)
 	}
 	s = globalset()
 	add(&s, "c", "n1", mirror(true))

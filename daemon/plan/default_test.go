@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		service *clustermesh.Routing
 		want    string
 	}{
-		{"nobody says anything", plan.Locality{}, nil, "10.1.1.10:8080"},
+		{"no setting", plan.Locality{}, nil, "10.1.1.10:8080"},
 		{"the configuration has tiers", inRegion, nil, "10.1.1.10:8080 10.1.2.10:8080"},
 		{"the Service has tiers", inRegion, &clustermesh.Routing{Tiers: []string{"node", "clusterset"}}, "10.1.1.10:8080"},
 		{"the Service says something else", inRegion, &clustermesh.Routing{MinReady: clustermesh.MinReady{Count: 1}}, "10.1.1.10:8080 10.1.2.10:8080"},

@@ -102,7 +102,7 @@ func TestGlobalBackends(t *testing.T) {
 		{"affinity local", []func(*clustermesh.State){affinity("local")}, local, ""},
 		{"affinity local, none left", []func(*clustermesh.State){affinity("local"), gone}, remote, ""},
 		{"affinity remote", []func(*clustermesh.State){affinity("remote")}, remote, ""},
-		{"affinity remote, nobody shares", []func(*clustermesh.State){affinity("remote"), func(s *clustermesh.State) { unshare(s, "b") }}, local, ""},
+		{"affinity remote, no cluster shares", []func(*clustermesh.State){affinity("remote"), func(s *clustermesh.State) { unshare(s, "b") }}, local, ""},
 		{"another number is another port", []func(*clustermesh.State){ports(clustermesh.ServicePort{Name: "http", Proto: l4.TCP, Port: 81})}, local,
 			"Service default/serve: spec.ports[http:80/TCP]: cluster b shares this service without such a port"},
 		{"another name is another port", []func(*clustermesh.State){ports(clustermesh.ServicePort{Name: "web", Proto: l4.TCP, Port: 80})}, local, "without such a port"},

@@ -39,7 +39,7 @@ func TestEndpointsOfOthers(t *testing.T) {
 		change  []func(*clustermesh.State)
 		addr    string
 		barred  string // what the reason has
-		anew    string // the same for a plan without a past; if it differs
+		fresh   string // the same for a plan without a past; if it differs
 		backend bool
 	}{
 		{"a third cluster's machine", []func(*clustermesh.State){lists("b", "n1", "172.31.3.1")}, "172.31.3.1", "that of a node of cluster c", "", false},
@@ -69,10 +69,10 @@ func TestEndpointsOfOthers(t *testing.T) {
 			}
 		}
 		check(r, tc.barred)
-		if tc.anew == "" {
-			tc.anew = tc.barred
+		if tc.fresh == "" {
+			tc.fresh = tc.barred
 		}
-		check(planFor(s), tc.anew)
+		check(planFor(s), tc.fresh)
 		if got := slices.Contains(strings.Fields(backends(r)), tc.addr+":8080"); got != tc.backend {
 			t.Errorf("%s: backends %s", tc.name, backends(r))
 		}

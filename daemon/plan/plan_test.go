@@ -272,7 +272,7 @@ func TestPlanSources(t *testing.T) {
 	}
 	edit(&s, "a", "n1", func(c *clustermesh.Content) { c.Node.Inside = clustermesh.TunnelAddr(self.Origin(), false) })
 	if got := once(s, self, config).Desired.Sources; !got.OnDevice {
-		t.Errorf("the address that nobody else bears: sources %+v", got)
+		t.Errorf("the address that no other node bears: sources %+v", got)
 	}
 	if got := once(s, self, plan.Config{}).Desired.Sources; !reflect.DeepEqual(got, datapath.Sources{}) {
 		t.Errorf("without a mesh: sources %+v", got)

@@ -116,7 +116,7 @@ func TestWhatIfIsWhatHappens(t *testing.T) {
 		}
 		words := rapid.SampledFrom(slices.Sorted(maps.Keys(changes))).Draw(t, "change")
 		if words == "cluster %s down" && !others {
-			return // what is not heard is then used as the least bad, while explain says that it serves nobody
+			return // what is not heard is then used as the least bad, while explain has it serve no client
 		}
 		text := fmt.Sprintf(words, []any{cluster, node}[:strings.Count(words, "%s")]...)
 		c, err := plan.ParseChange(text)
@@ -130,7 +130,7 @@ func TestWhatIfIsWhatHappens(t *testing.T) {
 		changes[words](&s, cluster, node)
 		for _, self := range []plan.Self{{Cluster: "a", Node: "n1"}, {Cluster: "b", Node: "n2"}} {
 			if words == "cluster %s down" && string(self.Cluster) == cluster {
-				continue // whoever is in it is down too
+				continue // what is in it is down too
 			}
 			said, is := once(then, self, config).Desired.Frontends, once(s, self, config).Desired.Frontends
 			if !reflect.DeepEqual(said, is) {

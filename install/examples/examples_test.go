@@ -12,7 +12,7 @@ import (
 	"strait.io/strait/clustermesh/manifest"
 )
 
-var update = flag.Bool("update", false, "write the committed files anew")
+var update = flag.Bool("update", false, "rewrite the committed files")
 
 func TestCommittedFilesAreRendered(t *testing.T) {
 	want := map[string]string{}

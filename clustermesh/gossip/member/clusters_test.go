@@ -40,10 +40,10 @@ func TestUIDs(t *testing.T) {
 		steps     []step
 	}{
 		{"the first keeps the name", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u2", time.Second, "u1"}, {"b", "u1", 2 * time.Second, ""}}},
-		{"our own is ours for ever", "ua", nil, []step{{"a", "u2", time.Hour, "ua"}, {"a", "ua", time.Hour, ""}}},
+		{"our own is ours forever", "ua", nil, []step{{"a", "u2", time.Hour, "ua"}, {"a", "ua", time.Hour, ""}}},
 		{"no UID matches", "ua", nil, []step{{"a", "", 0, ""}, {"b", "u1", 0, ""}, {"b", "", 0, ""}, {"b", "u2", 0, "u1"}}},
 		{"standalone matches", "", nil, []step{{"a", "u1", 0, ""}, {"a", "u2", 0, ""}}},
-		{"a cluster built anew", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u2", uidLife + 1, ""}, {"b", "u1", uidLife + 2, "u2"}}},
+		{"a rebuilt cluster", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u2", uidLife + 1, ""}, {"b", "u1", uidLife + 2, "u2"}}},
 		{"heard again and again", "ua", nil, []step{{"b", "u1", 0, ""}, {"b", "u1", uidLife - 1, ""}, {"b", "u2", uidLife + 1, "u1"}}},
 		{"across a restart", "ua", map[clustermesh.ClusterName]string{"b": "u1", "a": "old"}, []step{{"b", "u2", time.Second, "u1"}, {"a", "ua", 0, ""}}},
 	} {

@@ -71,7 +71,7 @@ func TestBelieve(t *testing.T) {
 		{"a new key with a statement", pins, &proves, o, stranger, state(o, stranger, root("east")), true, 0},
 		{"an older daemon", pins, &older, o, stranger, nil, true, 0},
 		{"a cluster that is not pinned", pins, nil, origin("south", "n1"), stranger, nil, true, 0},
-		{"nobody is pinned", nil, nil, o, stranger, nil, true, 0},
+		{"nothing is pinned", nil, nil, o, stranger, nil, true, 0},
 		{"the old root while both are pinned", both, nil, o, key, mine, true, 0},
 		{"the new root while both are pinned", both, nil, o, key, state(o, key, root("east again")), true, 0},
 		{"the old root when it is over", after, nil, o, key, mine, false, 0},

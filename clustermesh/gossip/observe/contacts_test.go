@@ -146,7 +146,7 @@ func TestAloneMakesNoClaims(t *testing.T) {
 	w.want(n3, clustermesh.Alive, false)
 }
 
-// TestClaimIsOfOneLife: a later life that others have heard ends the claim; its own silence is looked at anew.
+// TestClaimIsOfOneLife: a later life that others have heard ends the claim; its own silence is looked at again.
 func TestClaimIsOfOneLife(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)

@@ -106,6 +106,6 @@ func TestQueuesInAll(t *testing.T) {
 		neighbours[o] = false
 	}
 	if s.Follow(neighbours); s.total.Load() != 0 {
-		t.Errorf("%d bytes wait for nobody", s.total.Load())
+		t.Errorf("%d bytes wait for no reader", s.total.Load())
 	}
 }

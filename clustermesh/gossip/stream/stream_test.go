@@ -195,7 +195,7 @@ func TestFollow(t *testing.T) {
 	})
 	eventually(t, "the message comes", func() bool { return b.got("a first") })
 	if b.got("a lost: there is no stream yet") || c.got("a first") || len(d.from()) > 0 {
-		t.Error("a message or a stream that nobody wanted")
+		t.Error("a message or a stream that no peer wanted")
 	}
 
 	a.Follow(map[clustermesh.Origin]bool{b.self: false, d.self: true})
@@ -264,7 +264,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDoubted: a stream to a daemon that is not believed to be its node is opened anew now and then, where
+// TestDoubted: a stream to a daemon that is not believed to be its node is opened again now and then, where
 // the node is by then.
 func TestDoubted(t *testing.T) {
 	all := ends(t, "a", "b", "stranger")

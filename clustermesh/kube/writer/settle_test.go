@@ -95,7 +95,7 @@ func TestSomebodyElseWritesWhatIsOurs(t *testing.T) {
 		patch := fmt.Sprintf(`{"spec":{"trafficDistribution":"theirs-%d"}}`, n)
 		// It fails before the first write: there is no import yet.
 		_, _ = b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Patch(t.Context(), "serve", types.MergePatchType, []byte(patch),
-			metav1.PatchOptions{FieldManager: "somebody"})
+			metav1.PatchOptions{FieldManager: "another"})
 	}))
 	w.Submit(b.view(func(i *mcs.Import) { i.TrafficDistribution = "PreferClose" }))
 	testutil.Eventually(t, 20*time.Second, func() error {

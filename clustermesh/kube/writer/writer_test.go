@@ -339,7 +339,7 @@ func TestFieldsThatGo(t *testing.T) {
 	}
 	ip := i.Spec.IPs[0]
 	_, err := b.mcs.MulticlusterV1beta1().ServiceImports(b.ns).Patch(t.Context(), "serve", "application/merge-patch+json",
-		[]byte(`{"metadata":{"labels":{"theirs":"1"}}}`), metav1.PatchOptions{FieldManager: "somebody"})
+		[]byte(`{"metadata":{"labels":{"theirs":"1"}}}`), metav1.PatchOptions{FieldManager: "another"})
 	must(t, err)
 	w.Submit(b.view(func(i *mcs.Import) { i.Ports = i.Ports[:1] }))
 	i = b.eventually("import", func(i *mcsv1beta1.ServiceImport) error {
