@@ -121,7 +121,7 @@ func TestNodeKeepsStatement(t *testing.T) {
 	w.first.believes(nil)
 	old := w.east.entry(stolen)
 	w.take()
-	eventually(t, "the leader names it", func() bool { return w.keeper.hasProblem("node west/n1", "has not asked for another one") })
+	eventually(t, "the leader names it", func() bool { return w.keeper.hasProblem("node west/n1", "has not requested another one") })
 	eventually(t, "no node believes it", func() bool {
 		return w.east.said(stolen) == -1 && w.keeper.said(stolen) == -1 && w.third.said(stolen) == -1
 	})

@@ -56,7 +56,7 @@ func TestWithdrawnStatement(t *testing.T) {
 
 	w.east.write("manifests/n3.yaml", string(node))
 	w.east.write("manifests/node.yaml", strings.Replace(manifestNode(eastNumber, ""), "[10.2.1.0/24]", "[10.2.1.0/24, 10.2.4.0/24]", 1))
-	w.east.says("STR2329", "node east/n3", "has not asked for another one")
+	w.east.says("STR2329", "node east/n3", "has not requested another one")
 	testutil.Eventually(t, authority.WithdrawAfter+patience, func() error {
 		got, err := w.west.backends()
 		if err == nil && !slices.Equal(got, []netip.Addr{pod(eastNumber)}) {
@@ -80,5 +80,5 @@ func TestWithdrawnStatement(t *testing.T) {
 	f.write("manifests/serve.yaml", serves(own))
 	f.start()
 	w.west.balances(pod(eastNumber), own)
-	w.east.saysNot("has not asked for another one")
+	w.east.saysNot("has not requested another one")
 }
