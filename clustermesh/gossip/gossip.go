@@ -95,7 +95,6 @@ type Gossip struct {
 	decoding  sync.Mutex    // held while a large message is decoded
 
 	rekeying sync.Mutex // held while cfg.Keys is read or changed
-	stating  sync.Mutex // held while a statement about another node is made, so that two do not get the same
 	pool     *pool.Pool // nil before Run
 
 	records *statedir.Records // used by load, and then by save; nil without a state directory

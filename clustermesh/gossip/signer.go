@@ -20,9 +20,6 @@ type signer struct{ *Gossip }
 
 var _ stream.Signer = signer{}
 
-// errRootless means that a machine lost the root while it was signing.
-var errRootless = errors.New("the signer does not have the root of its cluster any more")
-
 // signer returns what signs for other machines; nil if this one never signs for any.
 func (g *Gossip) signer() stream.Signer {
 	if g.cfg.Attest == nil || g.cfg.Authority == nil {
@@ -85,11 +82,8 @@ func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []b
 	if err != nil {
 		return a, about, err
 	}
-	if about.Cluster != s.cfg.Self.Cluster {
-		return a, about, fmt.Errorf("%s is of another cluster than %s", about, s.cfg.Self.Cluster)
-	}
-	if ask(s.Gossip, func(n *node.Node, _ time.Time) bool { return n.Revokes(about.Cluster, r.Want.Key) }) {
-		return a, about, trust.ErrRevoked
+	if err := ask(s.Gossip, func(n *node.Node, _ time.Time) error { return n.MayIssue(r.Want) }); err != nil {
+		return a, about, err
 	}
 	if err := s.attests.wait(ctx, s.Knows(p)); err != nil {
 		return a, about, err
@@ -97,44 +91,25 @@ func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []b
 	if err := s.cfg.Attest(ctx, r); err != nil {
 		return a, about, err
 	}
-	s.stating.Lock()
-	defer s.stating.Unlock()
-	known, err := s.known(r.Want)
-	if err != nil {
-		return a, about, err
+	var objects *authority.Objects
+	if s.cfg.Objects != nil {
+		listed, read := s.cfg.Objects()
+		if !read {
+			return a, about, errNotRead
+		}
+		objects = &listed
 	}
-	now := time.Now()
-	if s.cfg.clock != nil {
-		now = s.cfg.clock()
-	}
-	stated, left := authority.Certify(r.Want, known, now)
-	root := s.root()
-	if root == nil {
-		return a, about, errRootless
-	}
-	stated = stated.Above(ask(s.Gossip, func(n *node.Node, now time.Time) uint64 { return n.LatestSerial(about, p.Statement, now) }))
-	a.Left = left
-	if a.Statement, err = stated.Sign(*root); err != nil {
-		return a, about, err
-	}
-	s.do(func(n *node.Node, _ time.Time) { n.AddIssued(stated) })
-	return a, about, nil
+	s.do(func(n *node.Node, now time.Time) {
+		if s.cfg.clock != nil {
+			now = s.cfg.clock()
+		}
+		a.Statement, a.Left, err = n.Issue(r.Want, objects, p.Statement, now)
+	})
+	return a, about, err
 }
 
 // errNotRead means that the machine that should sign has only just started.
 var errNotRead = errors.New("the signer has not read the objects of its cluster yet")
-
-// known returns what to compare a wanted statement with.
-func (g *Gossip) known(want authority.Statement) (authority.Known, error) {
-	if g.cfg.Objects == nil {
-		return authority.Known{Node: authority.Holder{Locality: want.Locality, Addresses: want.Addresses, PodCIDRs: want.Prefixes}}, nil
-	}
-	objects, read := g.cfg.Objects()
-	if !read {
-		return authority.Known{}, errNotRead
-	}
-	return ask(g, func(n *node.Node, now time.Time) authority.Known { return n.Known(want, objects, now) }), nil
-}
 
 // Pauses between attempts to get a statement. What changes is requested at once, but not more often than
 // each firstAsk: pods can come one after the other. The pause doubles with each refusal; while no

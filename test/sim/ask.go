@@ -28,7 +28,6 @@ var (
 	errRefused = errors.New("connection refused")
 	errTimeout = errors.New("no answer")
 	errOther   = errors.New("another daemon answers")
-	errRoot    = errors.New("it does not have the root")
 )
 
 // answer is what a dial leads to.
@@ -252,15 +251,9 @@ func (m *Machine) adopt(signer *Machine, want authority.Statement) (err error) {
 	var signed trust.Signed
 	var withheld []clustermesh.Problem
 	signer.do(func(n *node.Node, now time.Time) {
-		if n.Root() == nil {
-			err = errRoot
-			return
+		if err = n.MayIssue(want); err == nil {
+			signed.Bytes, withheld, err = n.Issue(want, nil, nil, now)
 		}
-		known := authority.Known{Node: authority.Holder{Locality: want.Locality, Addresses: want.Addresses, PodCIDRs: want.Prefixes}}
-		signed.Statement, withheld = authority.Certify(want, known, now)
-		signed.Statement = signed.Above(n.LatestSerial(m.Self, nil, now))
-		signed.Bytes, err = signed.Sign(*n.Root())
-		n.AddIssued(signed.Statement)
 	})
 	if err != nil {
 		return err

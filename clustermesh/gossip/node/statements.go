@@ -165,24 +165,6 @@ func (s *statements) ReportStatement(err error, began, now time.Time) {
 	s.problem("statement", p, 0)
 }
 
-// Known returns what to compare a wanted statement about a node of this cluster with.
-func (s *statements) Known(want authority.Statement, objects authority.Objects, now time.Time) authority.Known {
-	return s.trust.Known(want, objects, now)
-}
-
-// LatestSerial returns the highest serial seen for a node, including that of the statement that it shows.
-func (s *statements) LatestSerial(o clustermesh.Origin, shown []byte, now time.Time) uint64 {
-	return s.trust.LatestSerial(o, shown, now)
-}
-
-// Revokes reports whether a cluster has revoked a key.
-func (s *statements) Revokes(c clustermesh.ClusterName, k authority.PublicKey) bool {
-	return s.trust.Revokes(c, k)
-}
-
-// AddIssued notes a statement that this machine issued to another one.
-func (s *statements) AddIssued(issued authority.Statement) { s.trust.AddIssued(issued) }
-
 // maxRefusedRequests bounds the nodes that are named because they were refused a statement. Anyone who has
 // the gossip key can request one about any. maxWithheld bounds the parts that were not stated and are shown.
 const (
