@@ -75,6 +75,32 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// TestResend: a datagram is sent again to the same server, since the first ones teach the kernels the MTU.
+func TestResend(t *testing.T) {
+	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	as := connectivity.Identity{Cluster: "c1", Node: "n1", Pod: "pod-1"}
+	go func() {
+		buffer := make([]byte, 64<<10)
+		for i := 0; ; i++ {
+			n, from, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			if i >= 2 && fill(buffer[:n], greeting{Server: as}) {
+				_, _ = conn.WriteTo(buffer[:n], from)
+			}
+		}
+	}()
+	call := connectivity.Call{Network: "udp4", Host: "127.0.0.1", Port: uint16(conn.LocalAddr().(*net.UDPAddr).Port), Size: 1400}
+	if out := Run(t.Context(), []connectivity.Call{call})[0]; out.Stage != connectivity.Done || out.Server != as || out.Tries != 1 {
+		t.Errorf("%+v, want an answer at the first try", out)
+	}
+}
+
 // TestNoLoop: an answer is not answered, nor is what is too small, so that no two servers can keep each
 // other busy, and nobody gets more than was sent in their name.
 func TestNoLoop(t *testing.T) {

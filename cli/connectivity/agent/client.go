@@ -83,11 +83,11 @@ func try(ctx context.Context, call connectivity.Call) (out connectivity.Outcome)
 	if end, has := ctx.Deadline(); has {
 		_ = conn.SetDeadline(end)
 	}
-	exchange := overTCP
+	over := overTCP
 	if call.Network[0] == 'u' {
-		exchange = overUDP
+		over = overUDP
 	}
-	g, stage, err := exchange(ctx, conn, call.Size)
+	g, stage, err := over(ctx, conn, call.Size)
 	if err != nil {
 		return fail(stage, err)
 	}
@@ -161,11 +161,36 @@ func (n *noticed) Read(p []byte) (int, error) {
 	return read, err
 }
 
-// overUDP sends one datagram, and wants an answer of the same size.
-func overUDP(_ context.Context, conn net.Conn, size int) (g greeting, stage connectivity.Stage, err error) {
+// resend is when a datagram is sent again on the same socket, and so to the same pod. The first ones that are larger
+// than a tunnel's MTU are always lost: by them, the kernels of the client and of the server learn it.
+const resend = 300 * time.Millisecond
+
+// overUDP sends a datagram until there is an answer of the same size, or the time is over.
+func overUDP(ctx context.Context, conn net.Conn, size int) (g greeting, stage connectivity.Stage, err error) {
+	datagram := ask(size)
+	for {
+		g, stage, err = exchange(ctx, conn, datagram, resend)
+		if err == nil || !isTimeout(err) || ctx.Err() != nil {
+			return g, stage, err
+		}
+	}
+}
+
+// ask makes a datagram that asks for an answer, of at least a size.
+func ask(size int) []byte {
 	datagram := make([]byte, max(size, least))
 	_, _ = rand.Read(datagram[:1+nonceSize])
 	datagram[0] = question
+	return datagram
+}
+
+// exchange sends a datagram once, and waits for its answer: one to an earlier sending of it will do.
+func exchange(ctx context.Context, conn net.Conn, datagram []byte, limit time.Duration) (g greeting, stage connectivity.Stage, err error) {
+	wait := time.Now().Add(limit)
+	if end, has := ctx.Deadline(); has && end.Before(wait) {
+		wait = end
+	}
+	_ = conn.SetDeadline(wait)
 	if _, err := conn.Write(datagram); err != nil {
 		return g, connectivity.Send, err
 	}

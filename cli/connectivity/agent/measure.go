@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -99,7 +98,7 @@ func pings(ctx context.Context, m connectivity.Measure, out *connectivity.Measur
 	lost := 0
 	for range m.Pings {
 		began := time.Now()
-		if err := echo(conn, least, pingTimeout); err != nil {
+		if _, _, err := exchange(ctx, conn, ask(least), pingTimeout); err != nil {
 			if lost++; lost > 10 && len(out.RTTs) == 0 || ctx.Err() != nil {
 				return err
 			}
@@ -108,27 +107,6 @@ func pings(ctx context.Context, m connectivity.Measure, out *connectivity.Measur
 		out.RTTs = append(out.RTTs, float64(time.Since(began).Microseconds())/1000)
 	}
 	return nil
-}
-
-// echo sends a datagram of a size, and waits for its answer.
-func echo(conn net.Conn, size int, limit time.Duration) error {
-	datagram := make([]byte, size)
-	_, _ = rand.Read(datagram[:1+nonceSize])
-	datagram[0] = question
-	_ = conn.SetDeadline(time.Now().Add(limit))
-	if _, err := conn.Write(datagram); err != nil {
-		return err
-	}
-	answer := make([]byte, 64<<10)
-	for {
-		n, err := conn.Read(answer)
-		if err != nil {
-			return err
-		}
-		if _, ok := greetingOf(answer[:n], datagram); ok {
-			return nil
-		}
-	}
 }
 
 // largest finds the largest number from low to high that fits, if all below one that fits do too; 0 if none does.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +29,7 @@ func pathMTU(ctx context.Context, to netip.AddrPort) (int, error) {
 	const smallest, widest = 576, 9216
 	found := largest(smallest, widest, func(mtu int) bool {
 		for range 3 { // any packet can be lost
-			err := echo(conn, mtu-headers, 300*time.Millisecond)
+			_, _, err := exchange(ctx, conn, ask(mtu-headers), resend)
 			if err == nil || errors.Is(err, syscall.EMSGSIZE) || ctx.Err() != nil {
 				return err == nil
 			}
