@@ -39,9 +39,9 @@ func Run(ctx context.Context, calls []connectivity.Call) []connectivity.Outcome 
 
 // Limits of one try.
 const (
-	// tryTimeout is that of the first try. Each one after it has as much more: a busy node answers late.
+	// These are those of the first try. Each one after it has as much more: a busy node answers late.
 	tryTimeout   = 1500 * time.Millisecond
-	largeTimeout = 4 * time.Second
+	largeTimeout = 5 * time.Second
 	pause        = 250 * time.Millisecond
 )
 
@@ -50,11 +50,11 @@ const (
 func patiently(ctx context.Context, call connectivity.Call) (out connectivity.Outcome) {
 	over := time.Now().Add(time.Duration(call.PatienceMillis) * time.Millisecond)
 	for tries := 1; ; tries++ {
-		limit := time.Duration(tries) * tryTimeout
+		limit := tryTimeout
 		if call.Size > 64<<10 {
-			limit = max(limit, largeTimeout)
+			limit = largeTimeout
 		}
-		bounded, cancel := context.WithTimeout(ctx, limit)
+		bounded, cancel := context.WithTimeout(ctx, time.Duration(tries)*limit)
 		out = try(bounded, call)
 		cancel()
 		out.ID, out.Tries = call.ID, tries
