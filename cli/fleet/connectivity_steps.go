@@ -48,6 +48,9 @@ func (t *trial) open(ctx context.Context, grounds map[string]ground) error {
 		t.facts.Contexts[s.Cluster.Name] = s.Context
 		t.report.Clusters = append(t.report.Clusters, s.Cluster.Name)
 	}
+	// A removal that has begun goes on when the test is interrupted.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	defer cancel()
 	return t.each(func(s *site) error {
 		found, err := s.Clear(ctx)
 		if found && err == nil {
