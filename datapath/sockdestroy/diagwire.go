@@ -48,9 +48,9 @@ func (r diagRequest) message(kind, flags uint16) []byte {
 
 // diagSocket is the part of struct inet_diag_msg that is used.
 type diagSocket struct {
-	family uint8
-	id     diagID
-	inode  uint32
+	family, state uint8
+	id            diagID
+	inode         uint32
 	// attributes are what follows it. They are in the buffer of the connection, and are overwritten.
 	attributes []byte
 }
@@ -159,7 +159,7 @@ func parse(b []byte, each func(diagSocket)) (done bool, err error) {
 				return true, fmt.Errorf("sock_diag message of %d bytes, want at least %d", len(body), sizeofSocket)
 			}
 			each(diagSocket{
-				family: body[0], id: diagID(body[4:]), inode: binary.NativeEndian.Uint32(body[68:]), attributes: body[sizeofSocket:],
+				family: body[0], state: body[1], id: diagID(body[4:]), inode: binary.NativeEndian.Uint32(body[68:]), attributes: body[sizeofSocket:],
 			})
 		}
 		b = b[min(len(b), (size+3)&^3):]

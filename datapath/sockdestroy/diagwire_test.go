@@ -77,18 +77,20 @@ func TestSocketAttributes(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		proto      l4.Proto
+		state      uint8
 		attributes []byte
 		cgroup     uint64
 		tcp        *TCP
 	}{
-		{"all", l4.TCP, full, 4711, &tcp},
-		{"UDP has no bytes", l4.UDP, full, 4711, nil},
-		{"none", l4.TCP, nil, 0, nil},
-		{"an older tcp_info", l4.TCP, attribute(attrInfo, info[:192]), 0, nil},
-		{"cut off", l4.TCP, full[:len(full)-8], 4711, nil},
-		{"a length of zero", l4.TCP, make([]byte, 16), 0, nil},
+		{"all", l4.TCP, 1, full, 4711, &tcp},
+		{"the peer has closed", l4.TCP, stateCloseWait, full, 4711, &TCP{Sent: 10, Received: 69, RTT: tcp.RTT}},
+		{"UDP has no bytes", l4.UDP, 1, full, 4711, nil},
+		{"none", l4.TCP, 1, nil, 0, nil},
+		{"an older tcp_info", l4.TCP, 1, attribute(attrInfo, info[:192]), 0, nil},
+		{"cut off", l4.TCP, 1, full[:len(full)-8], 4711, nil},
+		{"a length of zero", l4.TCP, 1, make([]byte, 16), 0, nil},
 	} {
-		s := diagSocket{family: unix.AF_INET, inode: 9, attributes: c.attributes}
+		s := diagSocket{family: unix.AF_INET, state: c.state, inode: 9, attributes: c.attributes}
 		got := s.socket(c.proto)
 		if got.Inode != 9 || got.Cgroup != c.cgroup || (got.TCP == nil) != (c.tcp == nil) || c.tcp != nil && *got.TCP != *c.tcp {
 			t.Errorf("%s: got %+v, %+v", c.name, got, got.TCP)

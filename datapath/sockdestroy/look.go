@@ -30,7 +30,7 @@ type Socket struct {
 
 // TCP is what the kernel counted for a TCP connection.
 type TCP struct {
-	// Sent and Received are bytes of the application, each once. A closing peer counts as one more.
+	// Sent and Received are bytes of the application, each once.
 	Sent, Received uint64
 	RTT            time.Duration // smoothed; 0 if it was not measured yet
 }
@@ -100,11 +100,22 @@ func (s *diagSocket) socket(proto l4.Proto) Socket {
 			out.Cgroup = binary.NativeEndian.Uint64(value)
 		case kind == attrInfo && proto == l4.TCP:
 			out.TCP = tcpOf(value)
+			// The kernel counts the peer's FIN as a byte.
+			if closed := s.state == stateCloseWait || s.state == stateLastAck || s.state == stateClosing; closed && out.TCP != nil {
+				out.TCP.Received -= min(1, out.TCP.Received)
+			}
 		}
 		b = b[min(len(b), (size+3)&^3):]
 	}
 	return out
 }
+
+// States of include/net/tcp_states.h in which the peer has closed its side.
+const (
+	stateCloseWait = 8
+	stateLastAck   = 9
+	stateClosing   = 11
+)
 
 // tcpOf decodes struct tcp_info of linux/tcp.h; nil if the kernel is too old to count bytes.
 func tcpOf(b []byte) *TCP {

@@ -25,7 +25,12 @@ var Flows = Table[api.Flow]{
 		{Name: "OPEN", Moving: true, Cell: number(func(f api.Flow) int { return f.Open })},
 		{Name: "SENT", Moving: true, Cell: text(func(f api.Flow) string { return size(f.Sent) })},
 		{Name: "RECEIVED", Moving: true, Cell: text(func(f api.Flow) string { return size(f.Received) })},
-		{Name: "RTT", Moving: true, Cell: text(func(f api.Flow) string { return milliseconds(f.RTT) })},
+		{Name: "RTT", Moving: true, Cell: text(func(f api.Flow) string {
+			if f.RTT > 0 && f.RTT < 0.1 {
+				return "<0.1 ms"
+			}
+			return milliseconds(f.RTT)
+		})},
 		{Name: "TIER", Wide: true, Cell: text(func(f api.Flow) string { return f.Backend.Tier })},
 		{Name: "FRONTEND", Wide: true, Cell: text(func(f api.Flow) string { return f.Frontend.String() })},
 		{Name: "ADDRESS", Wide: true, Cell: text(func(f api.Flow) string { return f.Backend.Addr.String() })},
