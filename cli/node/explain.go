@@ -29,10 +29,14 @@ which is an address, or NAMESPACE/POD or CLUSTER/NAMESPACE/POD if it is an endpo
 
 --what-if says where connections would go after a change, for the service or, without one, for all
 services that the change moves. A change is "cluster NAME down", "node CLUSTER/NAME dead",
-"drain CLUSTER", "drain CLUSTER/NODE" or "scale CLUSTER to NUMBER". Nothing is changed.`
+"drain CLUSTER", "drain CLUSTER/NODE" or "scale CLUSTER to NUMBER". Nothing is changed.
+
+--at explains where connections went at a moment of the past, from what the node noted then; strait
+timeline shows what there is. The moment is by the node's clock, and in your time zone:
+` + cli.Times + `.`
 
 func ExplainCommand(a *cli.App) *cobra.Command {
-	var from, change, namespace string
+	var from, change, namespace, at string
 	var watch bool
 	c := &cobra.Command{
 		Use:   "explain NAMESPACE/NAME[:PORT]",
@@ -42,6 +46,7 @@ func ExplainCommand(a *cli.App) *cobra.Command {
   strait explain default/serve:http -o json
   strait explain default/serve --from us-west/n2
   strait explain -n default serve --watch
+  strait explain default/serve --at 14:02
   strait explain --what-if "cluster us-east down"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && cmd.Flags().Changed("what-if") {
@@ -59,10 +64,14 @@ func ExplainCommand(a *cli.App) *cobra.Command {
 				}
 				return whatIf(cmd.Context(), a, change, service, from)
 			}
+			then, err := pastMoment(at, a.Now())
+			if err != nil {
+				return err
+			}
 			if watch {
 				return watchService(cmd.Context(), a, args[0], from)
 			}
-			_, err := explainService(cmd.Context(), a, args[0], from, nil)
+			_, err = explainService(cmd.Context(), a, args[0], from, then, nil)
 			return err
 		},
 	}
@@ -71,7 +80,8 @@ func ExplainCommand(a *cli.App) *cobra.Command {
 	c.Flags().StringVar(&from, "from", "", "the `node` or pod that connects: see above (default: this node)")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "explain again whenever the choice changes")
 	c.Flags().StringVar(&change, "what-if", "", "show where connections would go after this `change`")
-	c.MarkFlagsMutuallyExclusive("watch", "what-if")
+	c.Flags().StringVar(&at, "at", "", "explain where connections went at a past `time`: see above")
+	c.MarkFlagsMutuallyExclusive("watch", "what-if", "at")
 	return c
 }
 
@@ -82,7 +92,7 @@ const watchEvery = time.Second
 func watchService(ctx context.Context, a *cli.App, arg, from string) error {
 	var last *api.Service
 	for {
-		now, err := explainService(ctx, a, arg, from, last)
+		now, err := explainService(ctx, a, arg, from, time.Time{}, last)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -111,13 +121,17 @@ func chosen(s api.Service) api.Service {
 	return s
 }
 
-// explainService explains a service, unless the choice is the last one. It returns the service.
-func explainService(ctx context.Context, a *cli.App, arg, from string, last *api.Service) (*api.Service, error) {
+// explainService explains a service now or, if at is not zero, at a moment of the past, unless the choice is
+// the last one. It returns the service.
+func explainService(ctx context.Context, a *cli.App, arg, from string, at time.Time, last *api.Service) (*api.Service, error) {
 	service, port, err := cli.ParseService(arg)
 	if err != nil {
 		return nil, err
 	}
 	answer, err := cli.Ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.Explanation, error) {
+		if !at.IsZero() {
+			return c.ExplainAt(ctx, service, from, at)
+		}
 		return c.Explain(ctx, service, from)
 	})
 	if err != nil {
@@ -139,15 +153,19 @@ func explainService(ctx context.Context, a *cli.App, arg, from string, last *api
 	if last != nil {
 		p.Line("")
 	}
-	a.Header(p, answer.SeenFrom, "")
-	explain(a, p, answer.Service, answer.SeenFrom.Computed)
+	if answer.SeenFrom.Past != nil {
+		pastHeader(a, p, answer.SeenFrom)
+	} else {
+		a.Header(p, answer.SeenFrom, "")
+	}
+	explain(a, p, answer.Service, answer.SeenFrom)
 	if _, err := a.Stdout.Write(text.Bytes()); err != nil {
 		return nil, fmt.Errorf("write the explanation: %w", err)
 	}
 	return &answer.Service, nil
 }
 
-func explain(a *cli.App, p cli.Printer, s api.Service, computed bool) {
+func explain(a *cli.App, p cli.Printer, s api.Service, from api.Viewpoint) {
 	p.Line("%s · %s", s.Name, exportLine(s))
 	if len(s.Policies) > 0 {
 		p.Line("shared by policy %s", strings.Join(s.Policies, ", "))
@@ -157,7 +175,7 @@ func explain(a *cli.App, p cli.Printer, s api.Service, computed bool) {
 	}
 	for _, f := range s.Frontends {
 		p.Line("")
-		p.Line("%s", frontendLine(f, computed))
+		p.Line("%s", frontendLine(f, from))
 		if len(f.Endpoints) == 0 {
 			p.Line("no endpoint: no exporting cluster has a pod behind this port")
 			continue
@@ -178,14 +196,16 @@ func exportLine(s api.Service) string {
 // frontendLine is the verdict on one frontend: address, where connections go, and whether the
 // kernel agrees. An answer computed for another node does not show its kernel. What the map
 // holds means little if the program of another load balancer runs first.
-func frontendLine(f api.Frontend, computed bool) string {
+func frontendLine(f api.Frontend, from api.Viewpoint) string {
 	name := f.Addr.String()
 	if f.Port != "" {
 		name += " (" + f.Port + ")"
 	}
 	kernel := "kernel map agrees"
 	switch {
-	case computed:
+	case from.Past != nil:
+		kernel = "planned again from what was noted"
+	case from.Computed:
 		kernel = "computed here"
 	case !f.InKernel:
 		kernel = api.Bad + " the kernel's map differs from the plan"
@@ -193,7 +213,11 @@ func frontendLine(f api.Frontend, computed bool) string {
 		kernel = fmt.Sprintf("%s kernel map agrees, but other software runs first (%s) and may choose instead; see %s",
 			api.Warn, strings.Join(f.Ahead, ", "), problem.HooksShared)
 	}
-	destination := "new connections go to " + f.Destination()
+	verb := "go"
+	if from.Past != nil {
+		verb = "went"
+	}
+	destination := "new connections " + verb + " to " + f.Destination()
 	if f.Tier == "" {
 		destination = api.Bad + " no backend, connections are refused"
 	}

@@ -97,7 +97,7 @@ func (p *page) service(ctx context.Context, q url.Values) (any, error) {
 	}
 	clusters, nodes := map[string]bool{}, map[string]bool{}
 	for _, f := range s.Frontends {
-		v.Frontends = append(v.Frontends, frontendView{f.Addr.String(), cli.Clean(frontendLine(f, answer.SeenFrom.Computed)), sharesOf(f),
+		v.Frontends = append(v.Frontends, frontendView{f.Addr.String(), cli.Clean(frontendLine(f, answer.SeenFrom)), sharesOf(f),
 			sheetOf(p, table.Explained, table.Candidates(f), table.Form{}, false)})
 		for _, e := range f.Endpoints {
 			clusters[e.Cluster] = true

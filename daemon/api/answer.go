@@ -40,6 +40,8 @@ type Viewpoint struct {
 	// Computed is true if another node computed the answer: it does not show what the kernel of
 	// Node holds.
 	Computed bool `json:"computed,omitempty"`
+	// Past is set if the answer is of a moment of the past, as the node noted it.
+	Past *Past `json:"past,omitempty"`
 }
 
 // StatusAnswer is the answer of GET /v1/status.

@@ -20,6 +20,8 @@ const (
 	Starting FailureReason = "Starting"
 	// NotFound: the daemon does not know the service.
 	NotFound FailureReason = "NotFound"
+	// NotNoted: the daemon has no history of that moment.
+	NotNoted FailureReason = "NotNoted"
 	// BadRequest: the daemon does not understand the request.
 	BadRequest FailureReason = "BadRequest"
 )

@@ -1,6 +1,12 @@
 package api
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"strait.io/strait/internal/problem"
+)
 
 // KindHistory is the kind of a History.
 const KindHistory = "History"
@@ -93,10 +99,64 @@ type ClusterEffect struct {
 	Withdrawn int    `json:"withdrawn,omitempty"`
 }
 
+// HistoryQuery is what is asked of a history. Its zero value asks for everything.
+type HistoryQuery struct {
+	// Since and Until bound the time; zero is no bound.
+	Since, Until time.Time
+	// Name is that of a service, a cluster or a node; empty is everything.
+	Name string
+}
+
+// Keeps reports whether an item is asked for.
+func (q HistoryQuery) Keeps(i HistoryItem) bool {
+	return !i.Time.Before(q.Since) && (q.Until.IsZero() || !i.Time.After(q.Until)) && (q.Name == "" || i.About(q.Name))
+}
+
+// About reports whether an item is about a service, a node or a cluster with its nodes.
+func (i HistoryItem) About(name string) bool {
+	if slices.ContainsFunc(i.Effects, func(e Effect) bool { return e.Service == name }) {
+		return true
+	}
+	return slices.ContainsFunc(i.Causes, func(c Cause) bool {
+		kind, object, named := strings.Cut(c.Subject, " ")
+		if !named {
+			object = kind
+		}
+		object = strings.TrimPrefix(object, "to ")
+		return object == name || named && strings.HasPrefix(object, name+"/") || slices.Contains(strings.Fields(c.Text), name)
+	})
+}
+
+// Keep returns the history without what is not asked for.
+func (h History) Keep(q HistoryQuery) *History {
+	h.Items = slices.DeleteFunc(slices.Clone(h.Items), func(i HistoryItem) bool { return !q.Keeps(i) })
+	return &h
+}
+
+// Past is which moment of the past an answer is of.
+type Past struct {
+	// At is when the last turn was that was noted before the moment that was asked for.
+	At time.Time `json:"at"`
+	// Next is when the next turn was that was noted; zero if there is none. Until then, nothing differed,
+	// unless Started is true: then a daemon started, and when the one before ended is not known.
+	Next    time.Time `json:"next,omitzero"`
+	Started bool      `json:"started,omitempty"`
+	// Since is from when on the turns before were planned again: where ramps and contested claims were
+	// before that is not known.
+	Since time.Time `json:"since"`
+	// Error is why the kernel did not hold all of the plan then; empty if it did.
+	Error string `json:"error,omitempty"`
+}
+
+// Unnoted means that nothing is noted of a moment.
+type Unnoted struct{ problem.Refusal }
+
+// Unwrap returns what is refused.
+func (u *Unnoted) Unwrap() error { return &u.Refusal }
+
 // NewHistory makes an answer of items.
 func NewHistory(from Viewpoint, begins time.Time, bytes int64, items []HistoryItem) *History {
-	h := &History{Meta: Meta{APIVersion, KindHistory}, SeenFrom: from, Begins: begins, Bytes: bytes, Items: orEmpty(items)}
-	return h
+	return &History{Meta: Meta{APIVersion, KindHistory}, SeenFrom: from, Begins: begins, Bytes: bytes, Items: orEmpty(items)}
 }
 
 // Endpoints counts the endpoints that came into use, and those that left it, over all services.

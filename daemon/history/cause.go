@@ -54,7 +54,7 @@ func causes(before, after *Turn) (out []api.Cause) {
 	a, b := &before.Inputs, &after.Inputs
 	for _, o := range sorted(maps.Keys(after.Result.Dead)) {
 		if !before.Result.Dead[o] {
-			add(api.CauseDead, subject(o), "is dead: enough nodes do not reach its machine")
+			add(api.CauseDead, subject(o), "is dead")
 		}
 	}
 	for _, o := range sorted(maps.Keys(before.Result.Dead)) {

@@ -170,7 +170,7 @@ shop/cart: node 100 % (a) => region 100 % (a) a+2-1 (pod is not ready)`},
 			w.edit(origin("b", "n2"), func(c *clustermesh.Content) { c.Silent = silence })
 			w.edit(origin("b", "n3"), func(c *clustermesh.Content) { c.Silent = silence })
 			w.in.State.Contacts = w.in.State.Contacts.With(origin("b", "n1"), clustermesh.Silent)
-		}, `death: node b/n1 is dead: enough nodes do not reach its machine
+		}, `death: node b/n1 is dead
 contact: node b/n1 alive → silent
 record: node b/n2 claims 1 node silent
 record: node b/n3 claims 1 node silent`},

@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"time"
 
 	"strait.io/strait/daemon/api"
 )
@@ -157,6 +158,44 @@ func (c *Client) Explain(ctx context.Context, service, from string) (*api.Explan
 		return nil, err
 	}
 	return &a, nil
+}
+
+// ExplainAt is Explain for a moment of the past, as the daemon noted it.
+func (c *Client) ExplainAt(ctx context.Context, service, from string, at time.Time) (*api.Explanation, error) {
+	var a api.Explanation
+	query := url.Values{"service": {service}, "from": {from}, "at": {at.UTC().Format(time.RFC3339Nano)}}
+	if err := c.ask(ctx, "explain", query, api.KindExplanation, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// History asks what changed and why.
+func (c *Client) History(ctx context.Context, q api.HistoryQuery) (*api.History, error) {
+	var a api.History
+	if err := c.ask(ctx, "history", historyQuery(q), api.KindHistory, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// EveryHistory asks every node of the cluster what changed and why.
+func (c *Client) EveryHistory(ctx context.Context, q api.HistoryQuery) (*api.NodeAnswerList, error) {
+	var a api.NodeAnswerList
+	if err := c.At(api.EveryNode).ask(ctx, "history", historyQuery(q), api.KindNodeAnswers, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+func historyQuery(q api.HistoryQuery) url.Values {
+	v := url.Values{"name": {q.Name}}
+	for name, t := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !t.IsZero() {
+			v.Set(name, t.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return v
 }
 
 // WhatIf asks where connections from a node would go after a change, to one service, or to all for "".

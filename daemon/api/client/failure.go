@@ -74,6 +74,8 @@ func Refused(name string, status int, body []byte) error {
 		f.Reason = api.NoAnswer
 	case http.StatusUnauthorized:
 		f.Reason = api.Denied
+	case http.StatusGone:
+		f.Reason = api.NotNoted
 	case http.StatusNotFound:
 		f.Reason = api.NotFound
 	case http.StatusBadRequest:

@@ -25,6 +25,7 @@ type View struct {
 	Nodes    []api.Node
 	Tunnels  []api.NodeTunnels
 	Flows    []api.Flow
+	History  []api.HistoryItem
 }
 
 // Source is a View that tests may change while a server answers from it.

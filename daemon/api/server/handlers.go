@@ -45,6 +45,7 @@ func (s *Server) answers() http.Handler {
 	mux.HandleFunc("GET /v1/explain", s.requireService(s.fromServices(func(l *api.ServiceList, service string) (any, bool) {
 		return api.NewExplanation(l, service)
 	})))
+	mux.HandleFunc("GET /v1/history", s.history)
 	mux.HandleFunc("GET /v1/whatif", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if answer, err := s.src.WhatIf(q.Get("change"), q.Get("service"), q.Get("from")); err != nil {
@@ -65,7 +66,7 @@ func (s *Server) answers() http.Handler {
 	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fmt.Sprintf("this straitd has no %s", r.URL.Path),
-			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/flows, /v1/traffic, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…, /v1/ping?to=…")
+			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/flows, /v1/traffic, /v1/history, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…, /v1/ping?to=…")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -100,13 +101,10 @@ func fallible[T any](list func(*http.Request) (*T, error)) http.HandlerFunc {
 // means that there is no such service.
 func (s *Server) fromServices(derive func(l *api.ServiceList, service string) (any, bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		l := s.src.Services()
-		if node := r.URL.Query().Get("from"); node != "" && l != nil {
-			var err error
-			if l, err = s.src.ServicesFrom(node); err != nil {
-				writeRefusal(w, err)
-				return
-			}
+		l, err := s.services(r)
+		if err != nil {
+			writeRefusal(w, err)
+			return
 		}
 		if l == nil {
 			writeStarting(w)
@@ -126,8 +124,30 @@ func (s *Server) fromServices(derive func(l *api.ServiceList, service string) (a
 	}
 }
 
+// services lists the services that a query asks for: now or at a moment, of this node or another.
+func (s *Server) services(r *http.Request) (*api.ServiceList, error) {
+	node := r.URL.Query().Get("from")
+	if at, err := moment(r, "at"); err != nil || !at.IsZero() {
+		if err != nil {
+			return nil, err
+		}
+		return s.src.ServicesAt(at, node)
+	}
+	l := s.src.Services()
+	if node != "" && l != nil {
+		return s.src.ServicesFrom(node)
+	}
+	return l, nil
+}
+
 // writeRefusal writes why a question cannot be answered, and what to do if the error has that.
-func writeRefusal(w http.ResponseWriter, err error) { writeRefusalAs(w, http.StatusBadRequest, err) }
+func writeRefusal(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	if errors.As(err, new(*api.Unnoted)) {
+		status = http.StatusGone
+	}
+	writeRefusalAs(w, status, err)
+}
 
 func writeRefusalAs(w http.ResponseWriter, status int, err error) {
 	var r *problem.Refusal

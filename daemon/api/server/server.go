@@ -53,6 +53,11 @@ type Source interface {
 	// ServicesFrom lists the services as another node would use them: "NODE", "CLUSTER/NODE", or ""
 	// for this one.
 	ServicesFrom(node string) (*api.ServiceList, error)
+	// ServicesAt lists the services as they were at a moment, for this node or another. The error is an
+	// *api.Unnoted if nothing is noted of it.
+	ServicesAt(at time.Time, node string) (*api.ServiceList, error)
+	// History returns what changed and why; nil before the first plan.
+	History(q api.HistoryQuery) (*api.History, error)
 	// WhatIf returns where connections would go after a change, to one service or to all.
 	WhatIf(change, service, from string) (*api.WhatIf, error)
 	// Ping asks a node, pod or service for an answer. It takes a second or two, and is refused if there

@@ -47,7 +47,7 @@ func (f from) Get(_ context.Context, path string) (io.ReadCloser, error) {
 		return nil, &api.Failure{Reason: api.BadRequest, Message: err.Error(), Try: "ask something else"}
 	}
 	q, name := u.Query(), strings.TrimPrefix(u.Path, "/v1/")
-	if q.Has("from") || name == "whatif" || name == "ping" {
+	if q.Has("from") || q.Has("at") || name == "whatif" || name == "ping" {
 		return nil, &api.Failure{Reason: api.BadRequest, Message: "a bundle has what daemons answered, and computes nothing new",
 			Try: "ask another node's own view with --node NODE, or ask a cluster that runs"}
 	}
@@ -66,6 +66,8 @@ func (f from) Get(_ context.Context, path string) (io.ReadCloser, error) {
 		return f.derived(name, node, q.Get("service"))
 	case tunnels:
 		return f.tunnels(q.Get("of"))
+	case "history":
+		return f.history(node, q)
 	}
 	answer, err := f.answer(node, name)
 	if err != nil {

@@ -130,7 +130,7 @@ type Moment struct {
 	Started bool
 }
 
-// At returns the last turn before a moment, with its plan.
+// At returns the last turn before a moment, with its plan. The error is an *api.Unnoted if there is none.
 func (r *Ring) At(at time.Time) (*Moment, error) {
 	files, err := r.readable()
 	if err != nil {
@@ -151,11 +151,8 @@ func (r *Ring) At(at time.Time) (*Moment, error) {
 			try = fmt.Sprintf("ask for a later moment: the oldest that this node has noted is %s", begins.Format(time.RFC3339))
 		}
 	}
-	return nil, &TooOld{problem.Refusal{Message: fmt.Sprintf("nothing is noted of %s", at.Format(time.RFC3339)), Try: try}}
+	return nil, &api.Unnoted{Refusal: problem.Refusal{Message: fmt.Sprintf("nothing is noted of %s", at.Format(time.RFC3339)), Try: try}}
 }
-
-// TooOld means that a moment is before what the ring holds.
-type TooOld struct{ problem.Refusal }
 
 // found is a turn, and when the one after it was.
 type found struct {

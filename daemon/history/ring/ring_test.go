@@ -85,35 +85,35 @@ func podsAt(t *testing.T, r *Ring, at time.Time) int {
 // set back hides what it passes again.
 func TestAt(t *testing.T) {
 	dir := t.TempDir()
-	const turns = 900
+	const turns = 450
 	at := func(i int) time.Time { return noon.Add(time.Duration(i) * time.Second) }
 	var r *Ring
 	var d *days
 	for i := range turns {
-		if i%300 == 0 {
-			r, d = opened(t, dir, MinBytes), &days{}
+		if i%150 == 0 {
+			r, d = opened(t, dir, MinBytes/4), &days{}
 		}
-		must(t, r.write(d.turn(at(i), 1+i%200)))
+		must(t, r.write(d.turn(at(i), 1+i%60)))
 	}
 	files, err := r.files()
 	if err != nil || len(files) < 2 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for i := 0; i < turns; i += 37 {
-		if got := podsAt(t, r, at(i).Add(time.Millisecond)); got != 1+i%200 {
-			t.Errorf("turn %d: %d pods, want %d", i, got, 1+i%200)
+		if got := podsAt(t, r, at(i).Add(time.Millisecond)); got != 1+i%60 {
+			t.Errorf("turn %d: %d pods, want %d", i, got, 1+i%60)
 		}
 	}
-	m, err := r.At(at(299))
-	if err != nil || !m.Started || !m.Next.Equal(at(300)) {
+	m, err := r.At(at(149))
+	if err != nil || !m.Started || !m.Next.Equal(at(150)) {
 		t.Errorf("the end of the first life: %+v, %v", m, err)
 	}
-	var old *TooOld
+	var old *api.Unnoted
 	if _, err := r.At(noon.Add(-time.Second)); !errors.As(err, &old) || !strings.Contains(old.Try, "2026-05-01T") {
 		t.Errorf("before the first turn: %v", err)
 	}
 	must(t, r.write(d.turn(at(100), 3)))
-	if got := podsAt(t, r, at(500)); got != 3 {
+	if got := podsAt(t, r, at(460)); got != 3 {
 		t.Errorf("%d pods after the clock was set back, want 3", got)
 	}
 	_, items, _, err := r.Items(at(0), time.Time{}, all, 10_000)
@@ -134,7 +134,7 @@ func TestAt(t *testing.T) {
 // TestBounded: the files take no more than they may, and the newest turns are there.
 func TestBounded(t *testing.T) {
 	r, d := opened(t, t.TempDir(), MinBytes), &days{}
-	for i := range 2000 {
+	for i := range 1500 {
 		must(t, r.write(d.turn(noon.Add(time.Duration(i)*time.Second), 1+(i*7919)%230)))
 	}
 	span, items, _, err := r.Items(noon, time.Time{}, all, 10_000)
@@ -142,7 +142,7 @@ func TestBounded(t *testing.T) {
 		t.Errorf("%+v, %v", span, err)
 	}
 	t.Logf("%d bytes from %s on, %d items", span.Bytes, span.Begins, len(items))
-	if got := podsAt(t, r, noon.Add(time.Hour*2)); got != 1+(1999*7919)%230 {
+	if got := podsAt(t, r, noon.Add(time.Hour*2)); got != 1+(1499*7919)%230 {
 		t.Errorf("%d pods in the end", got)
 	}
 }
