@@ -27,6 +27,8 @@ type fakeGround struct {
 	// fails are the outcomes of calls that do not succeed.
 	fails func(connectivity.Call) (connectivity.Stage, bool)
 	asked error
+	// clearing is called when a removal begins.
+	clearing func()
 
 	lock   sync.Mutex
 	there  bool
@@ -47,11 +49,17 @@ func (g *fakeGround) ServedExport(context.Context) (string, error) {
 }
 
 func (g *fakeGround) Clear(ctx context.Context) (bool, error) {
+	if g.clearing != nil {
+		g.clearing()
+	}
+	if ctx.Err() != nil {
+		return true, ctx.Err()
+	}
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	was := g.there
 	g.there, g.clears = false, g.clears+1
-	return was, ctx.Err()
+	return was, nil
 }
 
 func (g *fakeGround) Make(_ context.Context, docs [][]byte) error {
@@ -172,6 +180,17 @@ func TestConnectivityInterrupted(t *testing.T) {
 	run := trial{a: app, f: connectivityFlags{target: target{timeout: time.Minute}, namespace: "ns"}}
 	if err := run.run(ctx, map[string]ground{"ca": g}); !errors.Is(err, context.Canceled) || g.there {
 		t.Errorf("%v, and what was made is there: %v", err, g.there)
+	}
+}
+
+// TestConnectivityInterruptedEarly: the removal of what an earlier test left goes on when it has begun.
+func TestConnectivityInterruptedEarly(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	g := &fakeGround{id: "a", there: true, clearing: cancel}
+	app := &cli.App{Stdout: new(bytes.Buffer), Stderr: new(bytes.Buffer), Now: time.Now, Output: "table", Getenv: func(string) string { return "" }}
+	run := trial{a: app, f: connectivityFlags{target: target{timeout: time.Minute}, namespace: "ns"}}
+	if err := run.run(ctx, map[string]ground{"ca": g}); !errors.Is(err, context.Canceled) || g.there {
+		t.Errorf("%v, and what was left is there: %v", err, g.there)
 	}
 }
 
