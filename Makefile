@@ -94,6 +94,11 @@ script: check-go ## run test/script: YAML in; maps, peers and routes out; on fak
 e2e: build ## run the demo as a test: its JSON, its duration, and that it leaves nothing behind; needs root
 	@$(GOTEST) e2e
 
+.PHONY: web
+web: build ## run the page of strait ui in Chromium, on the demo and on 10,000 services; needs root
+	@test/setup.sh chromium nftables
+	@$(GOTEST) web
+
 TIMES ?= 20
 
 .PHONY: repeat
@@ -171,7 +176,7 @@ test-fresh: check-go ## run make demo and make test in a bare Debian with only G
 # Change
 
 .PHONY: generate
-generate: check-go ## rebuild the eBPF objects from bpf/ (clang 19)
+generate: check-go ## rebuild the eBPF objects from bpf/ (clang 19), and the page of strait ui from web/
 	@test/setup/generate.sh
 
 .PHONY: generate-check

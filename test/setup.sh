@@ -44,6 +44,7 @@ ngtcp2-server   gtlsserver                          test/clients: HTTP/3 over QU
 python3-grpcio  /usr/lib/python3/dist-packages/grpc test/clients: gRPC
 python3-websockets /usr/lib/python3/dist-packages/websockets test/clients: WebSocket
 python3-pyftpdlib /usr/lib/python3/dist-packages/pyftpdlib test/clients: an FTP server
+chromium        chromium                            make web looks at the page of strait ui
 runc            runc                                make kube-lab starts pods with it; it needs cgo, so it is not built
 containernetworking-plugins /usr/lib/cni/bridge     make kube-lab gives pods their addresses with it
 conntrack       conntrack                           make kube-lab: kube-proxy removes old UDP flows with it
@@ -71,8 +72,8 @@ missing() {
     if [ $# -gt 0 ]; then
       case " $* " in *" $package "*) ;; *) continue ;; esac
     else
-      # make test-vm, make kube-lab and make test-kube ask for these by name.
-      case $why in "make test-vm "* | "make kube-lab"*) continue ;; esac
+      # make test-vm, make kube-lab, make test-kube and make web ask for these by name.
+      case $why in "make test-vm "* | "make kube-lab"* | "make web "*) continue ;; esac
     fi
     there "$file" || echo "$package $why"
   done

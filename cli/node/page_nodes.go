@@ -36,7 +36,7 @@ func (p *page) nodes(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := nodesView{whoseOf(list.SeenFrom), sheetOf(p, table.Nodes, list.Items, table.Form{Wide: true}, true), []string{}, nil, p.line(at, "nodes")}
+	v := nodesView{whoseOf(list.SeenFrom), sheetOf(p, table.Nodes, list.Items, table.Form{}, true), []string{}, nil, p.line(at, "nodes")}
 	for _, n := range list.Items {
 		if len(n.Witnesses) > 0 {
 			v.Notes = append(v.Notes, cli.Clean(fmt.Sprintf("%s %s/%s is silent according to %s", api.Warn, n.Cluster, n.Name, strings.Join(n.Witnesses, ", "))))

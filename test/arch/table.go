@@ -235,6 +235,8 @@ var Table = []Package{
 	{Path: "test/report"},
 	// Builds strait as a user does; it knows the Makefile, and nothing of the code.
 	{Path: "test/supply"},
+	// Looks at the page of strait ui in a browser.
+	{Path: "test/web", Tests: []string{"daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
 	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/gossip/statelog", "daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},
@@ -403,6 +405,7 @@ var Dependencies = []Dependency{
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 
+	{Path: "github.com/chromedp", Tests: []string{"test/web"}},
 	{Path: "golang.org/x/tools/go/packages", Tests: []string{"test/arch"}},
 	{Path: "pgregory.net/rapid", Test: true},
 	{Path: "github.com/rogpeppe/go-internal/testscript", Test: true},

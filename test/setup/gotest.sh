@@ -6,7 +6,7 @@
 #
 # Every package with tests is in exactly one SET, so that `make test` runs each package once; but for
 # test/kube, whose TestOps alone is the set ops:
-#   arch, script, e2e   test/arch, test/script, test/e2e
+#   arch, script, e2e, web   test/arch, test/script, test/e2e, test/web
 #   cni                 test/cni
 #   ops                 TestOps of test/kube, which has a lab of its own
 #   kube                packages whose tests start real API servers or clusters (test/kubelab), without ops
@@ -37,6 +37,7 @@ packages() {
         */test/arch) s=arch ;;
         */test/script*) s=script ;;
         */test/e2e) s=e2e ;;
+        */test/web) s=web ;;
         */test/cni) s=cni ;;
         */test/kube) s='kube ops' ;;
         *)

@@ -23,7 +23,7 @@ export function Clusterset() {
         {v.attention.length > 0 && <ol class="attention">{v.attention.map((a, i) => <li key={i}>
           <p><Glyph of={a.glyph} /> {a.message} {a.code && <span class="code">{a.code}</span>}</p>
           <dl>
-            <dt>not so</dt><dd>{a.check}</dd>
+            <dt>check</dt><dd>{a.check}</dd>
             {a.on && <><dt>on</dt><dd>{a.on}</dd></>}
             {a.try && <><dt>try</dt><dd>{a.try}</dd></>}
             {a.code && <><dt>more</dt><dd><code>strait help {a.code}</code></dd></>}
@@ -31,6 +31,7 @@ export function Clusterset() {
         <Line of={v.line} />
       </Section>
       <Section title="Between clusters">
+        <p class="muted">the longest round trip from the row's cluster to the column's, inside the tunnels</p>
         <div class="side">
           <Grid of={v.matrix} />
           {v.matrix.clusters.length > 1 && v.matrix.clusters.length <= 8 && <Map of={v.matrix} />}
@@ -50,8 +51,7 @@ function shade(rtt?: number): string {
 
 function Grid({ of }: { of: Matrix }) {
   return <div class="box" tabIndex={0} role="region" aria-label="Round trips between clusters">
-    <table class="matrix">
-      <caption>The longest round trip from the row's cluster to the column's, inside the tunnels</caption>
+    <table class="matrix" aria-label="Round trips between clusters">
       <thead><tr><th scope="col">FROM</th>{of.clusters.map((c) => <th key={c} scope="col">{c}</th>)}</tr></thead>
       <tbody>{of.clusters.map((from, i) => <tr key={from}><th scope="row">{from}</th>
         {of.cells[i].map((c, j) => <td key={j} class={shade(c.rtt)} title={c.about}><Glyph of={c.glyph} /> {c.text}<span class="spoken">, {c.about}</span></td>)}</tr>)}</tbody>
@@ -65,7 +65,7 @@ function Map({ of }: { of: Matrix }) {
   const at = (i: number) => ({ x: wide / 2 + 76 * Math.sin(2 * Math.PI * i / n), y: middle - 76 * Math.cos(2 * Math.PI * i / n) });
   const worst = (a: Cell, b: Cell) => ['✗', '!', '?', '✓'].find((g) => a.glyph === g || b.glyph === g) ?? '';
   const kind: Record<string, string> = { '✗': 'bad', '!': 'warn', '?': 'unknown', '✓': 'ok' };
-  return <svg class="map" viewBox={`0 0 ${wide} 220`} width={wide} height="220" aria-hidden="true">
+  return <svg class="map" viewBox={`0 14 ${wide} 206`} width={wide} height="206" aria-hidden="true">
     {of.clusters.map((_, i) => of.clusters.slice(i + 1).map((_, k) => {
       const j = i + 1 + k, a = at(i), b = at(j), glyph = worst(of.cells[i][j], of.cells[j][i]);
       return <g key={i + '-' + j}><line class={kind[glyph]} x1={a.x} y1={a.y} x2={b.x} y2={b.y} />
