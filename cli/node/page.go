@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -59,13 +60,22 @@ func servePage(ctx context.Context, a *cli.App, port uint16) error {
 	}
 	l, err := ui.Listen(port)
 	if err != nil {
-		return cli.Exit(cli.ExitProblem, err)
+		return cli.Exit(cli.ExitProblem, fmt.Errorf("%w; choose another --port, or leave it out", err))
 	}
 	s := ui.New(ui.Config{Files: web.Files(), Views: p.views(), Explain: cli.Explained, Now: time.Now})
-	out := a.Printer()
-	out.Line("%s", s.Address(l))
+	if done, err := a.Data(pageAddress{api.Meta{APIVersion: api.APIVersion, Kind: "Page"}, s.Address(l)}); err != nil {
+		return err
+	} else if !done {
+		a.Printer().Line("%s", s.Address(l))
+	}
 	a.Hint("open it in a browser on this machine; whoever has the address can look. Ctrl-C ends it.")
 	return s.Run(ctx, l)
+}
+
+// pageAddress is where the page is, as data.
+type pageAddress struct {
+	api.Meta
+	Address string `json:"address"`
 }
 
 // page has what the views of strait ui are made from: a way to each cluster that the flags choose.
