@@ -111,18 +111,9 @@ func (s signer) certify(ctx context.Context, p stream.Peer, channel, request []b
 // errNotRead means that the machine that should sign has only just started.
 var errNotRead = errors.New("the signer has not read the objects of its cluster yet")
 
-// Pauses between attempts to get a statement. What changes is requested at once, but not more often than
-// each firstAsk: pods can come one after the other. The pause doubles with each refusal; while no
-// signer is heard, it is at most unheardAsk.
-const (
-	firstAsk   = 200 * time.Millisecond
-	lastAsk    = 15 * time.Second
-	unheardAsk = time.Second
-)
-
 // keepStated keeps the statement about this node up to date, until ctx ends.
 func (g *Gossip) keepStated(ctx context.Context) {
-	began, wait := time.Now(), firstAsk
+	began, wait := time.Now(), node.FirstRequest
 	for sleep(ctx, pause(wait)) {
 		var wanted node.Wanted
 		var due bool
@@ -132,21 +123,8 @@ func (g *Gossip) keepStated(ctx context.Context) {
 			err = g.askAny(ctx, wanted)
 		}
 		g.do(func(n *node.Node, now time.Time) { n.ReportStatement(err, began, now) })
-		wait = nextAsk(wait, err)
+		wait = node.NextRequest(wait, err)
 	}
-}
-
-// nextAsk returns the pause after an attempt, from the one before it.
-func nextAsk(wait time.Duration, err error) time.Duration {
-	switch {
-	case err == nil:
-		return firstAsk
-	case errors.Is(err, trust.ErrSignerAhead):
-		return trust.Rotating // its clock can be right at any moment
-	case errors.Is(err, node.ErrNoSigners):
-		return min(2*wait, unheardAsk)
-	}
-	return min(2*wait, lastAsk)
 }
 
 // askAny asks one after the other, until one signs. Of the errors, it returns one of a signer.

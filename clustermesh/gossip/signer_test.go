@@ -11,8 +11,6 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
-	"strait.io/strait/clustermesh/gossip/node"
-	"strait.io/strait/clustermesh/trust"
 )
 
 // following returns the configuration of a daemon that has no root.
@@ -181,22 +179,5 @@ func TestRevokedNode(t *testing.T) {
 	time.Sleep(2 * beat)
 	if n := east.said(stolen); n != -1 {
 		t.Errorf("a restart believes it again: %d", n)
-	}
-}
-
-// TestNextAsk: while no machine signs, the pauses grow, but not so long that a change is noticed late.
-func TestNextAsk(t *testing.T) {
-	for err, want := range map[error]time.Duration{
-		errors.New("refused"):                           lastAsk,
-		fmt.Errorf("answers: %w", trust.ErrSignerAhead): trust.Rotating,
-		node.ErrNoSigners:                               unheardAsk,
-	} {
-		wait := firstAsk
-		for range 20 {
-			wait = nextAsk(wait, err)
-		}
-		if wait != want || nextAsk(wait, nil) != firstAsk {
-			t.Errorf("%v: the pause becomes %s, want %s", err, wait, want)
-		}
 	}
 }

@@ -20,8 +20,6 @@ const (
 	rejoin       = 5 * time.Second
 	firstJoin    = time.Second
 	probeTimeout = 700 * time.Millisecond
-	firstAsk     = 200 * time.Millisecond
-	lastAsk      = 15 * time.Second
 )
 
 var (
@@ -207,13 +205,7 @@ func (m *Machine) keepStated(wait time.Duration) {
 	var asks bool
 	m.do(func(n *node.Node, now time.Time) { w, asks = n.Wanted(now) })
 	next := func(err error) {
-		pause := firstAsk
-		if err != nil {
-			pause = min(2*wait, lastAsk)
-		}
-		if errors.Is(err, node.ErrNoSigners) {
-			pause = min(2*wait, time.Second)
-		}
+		pause := node.NextRequest(wait, err)
 		m.after(m.pause(pause), func() { m.keepStated(pause) })
 	}
 	if !asks {

@@ -108,7 +108,7 @@ func (m *Machine) Start(seeds ...*Machine) {
 	m.after(m.net.Draw(heartbeat), m.hearts)
 	m.search()
 	if m.net.cfg.Pinned {
-		m.after(m.pause(firstAsk), func() { m.keepStated(firstAsk) })
+		m.after(m.pause(node.FirstRequest), func() { m.keepStated(node.FirstRequest) })
 	}
 }
 

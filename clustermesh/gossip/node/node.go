@@ -9,9 +9,8 @@
 //
 // A Node has parts: core (core.go: the time, actions and Problems, of
 // which book.go holds the bounded list), observer (observer.go, seeds.go: what is seen of other daemons, and
-// where to look for more), statements (statements.go, issue.go: whom to believe, and the statements about this node and
-// others),
-// and leadership (election.go), which asks the two before it. The Node connects them with the records:
+// where to look for more), statements (statements.go, request.go, issue.go: whom to believe, and the statements about
+// this node and others), and leadership (election.go), which asks the two before it. The Node connects them with the records:
 // records.go exchanges these, members.go follows who is there, clock.go checks this machine's clock,
 // publish.go writes this node's records, and peers.go judges who is at the other end of a connection. It
 // composes the pure packages replica, trust, topology, observe and member.
