@@ -99,9 +99,9 @@ func TestFlowsOfClusters(t *testing.T) {
 // TestTopOfClusters: rates are of the time between two answers of each node, and add up.
 func TestTopOfClusters(t *testing.T) {
 	for args, want := range map[string]string{
-		"top":          "default/serve  48    40     0          204.8 KiB  28.0 MiB  us-east 100 %",
-		"top clusters": "us-east  48    40     204.8 KiB  28.0 MiB",
-		"top nodes":    "c1/n1  12    10     0          51.2 KiB  7.0 MiB   us-east 100 %",
+		"top":          "default/serve  48    40     0          80.0 KiB  28.0 MiB  us-east 100 %",
+		"top clusters": "us-east  48    40     80.0 KiB  28.0 MiB",
+		"top nodes":    "c1/n1  12    10     0          20.0 KiB  7.0 MiB   us-east 100 %",
 	} {
 		r := busy(false, append(strings.Fields(args), "--seconds", "1", "--context", "c1", "--context", "c2")...).run(t)
 		if r.code != 0 || !strings.HasPrefix(r.stdout, "clients on 4 nodes of 2 clusters · counted for 2.0 s\n") || !strings.Contains(r.stdout, want+"\n") {

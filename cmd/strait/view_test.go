@@ -218,7 +218,7 @@ func flows() []api.Flow {
 	near := api.FlowBackend{Addr: addrPort("10.1.1.12:8080"), Cluster: "us-east", Node: "us-east-n2", Pod: "serve-b", Tier: "zone"}
 	return []api.Flow{
 		{Client: client(api.ClientPod, "shop/web-1"), Service: "default/serve", Frontend: frontend("241.7.3.9:80/TCP"), Port: "http", Backend: near,
-			FlowCounts: api.FlowCounts{Open: 12, Sent: bytes(52_428), Received: bytes(7_340_032)}, RTT: 0.4},
+			FlowCounts: api.FlowCounts{Open: 12, Sent: bytes(20_480), Received: bytes(7_340_032)}, RTT: 0.4},
 		{Client: client(api.ClientPod, "shop/web-1"), Service: "default/far", Frontend: frontend("241.200.1.1:80/TCP"),
 			Backend:    api.FlowBackend{Addr: addrPort("10.3.0.21:8080"), Cluster: "eu-central", Node: "eu-central-n1", Pod: "far-x", Tier: "clusterset"},
 			FlowCounts: api.FlowCounts{Open: 3, Sent: bytes(120), Received: bytes(0)}, RTT: 82.1},
