@@ -20,7 +20,7 @@ type Socket struct {
 	Proto  l4.Proto
 	// Local is its own address; that of an unconnected socket can be unspecified.
 	Local netip.AddrPort
-	// Inode is its number in /proc/PID/fd; 0 if no process has it.
+	// Inode is its number in /proc/PID/fd.
 	Inode uint32
 	// Cgroup is the ID of the cgroup (v2) in which it was made; 0 if that is not known.
 	Cgroup uint64
@@ -46,7 +46,8 @@ func Look(ctx context.Context, procfs string, cookies map[uint64]bool) (map[uint
 	spaces, unread := namespaces(procfs)
 	_, err := visit(ctx, procfs, spaces, func() (int, error) {
 		err := lookHere(func(s diagSocket, proto l4.Proto) {
-			if cookie := s.id.cookie(); cookies[cookie] {
+			// A socket without an inode is closed, and the kernel only says goodbye to its peer.
+			if cookie := s.id.cookie(); cookies[cookie] && s.inode != 0 {
 				found[cookie] = s.socket(proto)
 			}
 		})
