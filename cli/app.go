@@ -39,6 +39,8 @@ type App struct {
 	Reach func(context.Context, Place) (*client.Client, error)
 	// ContextNames returns the contexts of a kubeconfig, for completion; nil offers none.
 	ContextNames func(kubeconfig string) []string
+	// Preflight finds out what this machine has of what straitd needs; nil cannot.
+	Preflight func(context.Context) (*api.NodeFacts, error)
 	// Program is the name by which this program was called.
 	Program string
 	// Output is the format: see CheckOutput.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"strait.io/strait/daemon/api"
+	"strait.io/strait/datapath"
 	"strait.io/strait/internal/problem"
 )
 
@@ -60,23 +61,28 @@ func (c *checker) mostCommonVersion() (most string) {
 }
 
 func (c *checker) kernels() {
-	c.add("kernel", "it has every feature that strait can use", c.each(func(_ Node, s *api.Status) (out []Finding) {
-		for _, f := range s.Datapath.Features {
-			if f.OK {
-				continue
-			}
-			since := ""
-			if f.Since != "" {
-				since = ", which Linux has since " + f.Since
-			}
-			if f.Without == "" {
-				out = append(out, found(Failed, "use a newer kernel", "no %s%s: strait cannot run without it", f.Name, since)...)
-			} else {
-				out = append(out, found(Warning, "", "no %s%s: %s", f.Name, since, f.Without)...)
-			}
-		}
-		return out
+	c.add("kernel", "it has every feature that strait can use", c.each(func(_ Node, s *api.Status) []Finding {
+		return lacking(s.Datapath.Features)
 	})...)
+}
+
+// lacking finds the features that a kernel does not have.
+func lacking(all []datapath.Feature) (out []Finding) {
+	for _, f := range all {
+		if f.OK {
+			continue
+		}
+		since := ""
+		if f.Since != "" {
+			since = ", which Linux has since " + f.Since
+		}
+		if f.Without == "" {
+			out = append(out, found(Failed, "use a newer kernel", "no %s%s: strait cannot run without it", f.Name, since)...)
+		} else {
+			out = append(out, found(Warning, "", "no %s%s: %s", f.Name, since, f.Without)...)
+		}
+	}
+	return out
 }
 
 func (c *checker) datapaths() {

@@ -16,7 +16,10 @@ const checkLong = `Check what the daemons know of a clusterset, and list what is
 daemon answers and is ready, the kernels, the data path, who hears whom, the tunnels, and every
 problem. What is not fine has the nodes, and what to do.
 
-Without --context it checks this node; with it, all nodes of these clusters.`
+Without --context it checks this node; with it, all nodes of these clusters.
+
+With --pre it checks this machine before strait is installed on it, as root: the kernel, the cgroup
+tree, other programs, and whether the ports are free that straitd would listen on.`
 
 // checkFormats are the values of --output besides table.
 var checkFormats = []string{"json", "yaml", "short", "junit"}
@@ -30,15 +33,19 @@ type checkList struct {
 // CheckCommand is strait check.
 func CheckCommand(a *cli.App) *cobra.Command {
 	var format string
+	var pre bool
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check every node, and list what is fine and what is not",
 		Long:  checkLong,
 		Example: "  strait check\n  strait check --context c1 --context c2\n" +
-			"  strait check --context c1 -o short      # only what is not fine\n  strait check --context c1 -o junit > strait.xml",
+			"  strait check --context c1 -o short      # only what is not fine\n  strait check --context c1 -o junit > strait.xml\n  strait check --pre                      # before straitd runs here",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if pre {
+				return checkBefore(cmd.Context(), a, format)
+			}
 			nodes, err := askForCheck(cmd.Context(), a)
 			if err != nil {
 				return err
@@ -48,6 +55,7 @@ func CheckCommand(a *cli.App) *cobra.Command {
 	}
 	// It shadows the global flag, whose formats are others.
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "output `format`: table, "+strings.Join(checkFormats, ", "))
+	cmd.Flags().BoolVar(&pre, "pre", false, "check this machine before strait is installed on it")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(append([]string{"table"}, checkFormats...), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -41,6 +41,7 @@ func main() {
 			Reach:      fleet.Reach,
 
 			ContextNames: fleet.ContextNames,
+			Preflight:    node.Preflight,
 			Program:      filepath.Base(os.Args[0]),
 		},
 		kernel:  kernel.Real(),

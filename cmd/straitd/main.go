@@ -95,7 +95,7 @@ upgraded. "straitd cleanup" removes it.`,
 	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error; overrides log.`level` in the config")
 	f.StringVar(&o.logFormat, "log-format", "", "text or json; overrides log.`format` in the config")
 	c.Flags().BoolVar(&o.check, "check-config", false, "report every mistake in the config and in what it refers to, and exit")
-	c.AddCommand(cleanupCommand(&o), tunnelCommand(), lendCommand(), viewCommand(), mountCommand(), versionCommand())
+	c.AddCommand(cleanupCommand(&o), tunnelCommand(), lendCommand(), viewCommand(), mountCommand(), preflightCommand(&o), versionCommand())
 	return c
 }
 

@@ -48,8 +48,18 @@ func (p *pins) close() error {
 
 // checkBPFFS checks that dir is on a bpffs, and makes its parents there.
 func checkBPFFS(dir string) error {
-	parent := filepath.Dir(dir)
-	at := parent
+	if err := onBPFFS(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return fmt.Errorf("pins %s: %w", dir, err)
+	}
+	return nil
+}
+
+// onBPFFS checks the same, and changes nothing.
+func onBPFFS(dir string) error {
+	at := filepath.Dir(dir)
 	for {
 		var st unix.Statfs_t
 		err := unix.Statfs(at, &st)
@@ -63,12 +73,8 @@ func checkBPFFS(dir string) error {
 		if int64(st.Type) != unix.BPF_FS_MAGIC {
 			return fmt.Errorf("pins %s: %s is not on a bpffs; run `mount -t bpf bpf /sys/fs/bpf`", dir, at)
 		}
-		break
+		return nil
 	}
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return fmt.Errorf("pins %s: %w", dir, err)
-	}
-	return nil
 }
 
 // MountBPFFS mounts a bpffs on a directory, unless there is one already.

@@ -20,6 +20,10 @@ import (
 	"strait.io/strait/datapath/socklb/layout"
 )
 
+// Everyone lists the socket address programs that are in force for a cgroup or in a part of it, on a
+// machine on which strait has no pins: see Foreign.
+func Everyone(path string) ([]datapath.ForeignProgram, error) { return foreign(path, nil) }
+
 // Foreign lists the socket address programs of others that are in force for a cgroup or in a part
 // of it, sorted by hook. These are all programs except those whose links are pinned in pins.
 // Programs of cgroups that come and go meanwhile can be missed. It takes eight requests for each
@@ -29,6 +33,10 @@ func Foreign(pins, path string) ([]datapath.ForeignProgram, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)
 	}
+	return foreign(path, ours)
+}
+
+func foreign(path string, ours map[ebpf.ProgramID]bool) ([]datapath.ForeignProgram, error) {
 	found, err := foreignOnPath(path, ours)
 	if err != nil {
 		return nil, fmt.Errorf("find foreign programs: %w", err)

@@ -1,0 +1,53 @@
+package api
+
+import "strait.io/strait/datapath"
+
+// KindNodeFacts is that of NodeFacts.
+const KindNodeFacts = "NodeFacts"
+
+// NodeFacts is what a machine has of what straitd needs, found out before straitd runs there. Unless
+// stated otherwise, a text that ends in Error is empty if all is well.
+type NodeFacts struct {
+	Meta
+	Node string `json:"node"`
+	// Kernel is its release. Features are what it can do of what strait uses.
+	Kernel        string             `json:"kernel"`
+	Features      []datapath.Feature `json:"features,omitempty"`
+	FeaturesError string             `json:"featuresError,omitempty"`
+	// Cgroup is the cgroup v2 directory that strait would serve.
+	Cgroup      string `json:"cgroup,omitempty"`
+	CgroupError string `json:"cgroupError,omitempty"`
+	// BPFFS is whether a BPF file system is mounted where the pins would be.
+	BPFFS    bool   `json:"bpffs"`
+	PinsPath string `json:"pinsPath"`
+	NFTError string `json:"nftError,omitempty"`
+	// WireGuard is "kernel" if it is there or can be loaded, "userspace" if only /dev/net/tun is, and
+	// empty without both. Wanted is what the configuration asks for: "off", "auto" or one of these.
+	WireGuard string `json:"wireGuard"`
+	Wanted    string `json:"wanted"`
+	// Link is the one that leads to other machines, and MTU its own; 0 if none does.
+	Link string `json:"link,omitempty"`
+	MTU  int    `json:"mtu,omitempty"`
+	// Foreign are socket programs of other software in the cgroup.
+	Foreign      []datapath.ForeignProgram `json:"foreign,omitempty"`
+	ForeignError string                    `json:"foreignError,omitempty"`
+	Ports        []PortFact                `json:"ports"`
+}
+
+// PortFact is a port that straitd would listen on.
+type PortFact struct {
+	// For is the part that would listen there, such as "gossip", and Setting where it is configured.
+	For     string `json:"for"`
+	Setting string `json:"setting"`
+	// Port is such as "7946/UDP".
+	Port string `json:"port"`
+	// Error is why it cannot be listened on.
+	Error string `json:"error,omitempty"`
+}
+
+// NewNodeFacts completes what was found out.
+func NewNodeFacts(f NodeFacts) *NodeFacts {
+	f.Meta = Meta{APIVersion, KindNodeFacts}
+	f.Ports = orEmpty(f.Ports)
+	return &f
+}
