@@ -19,8 +19,9 @@ import (
 )
 
 // Preflight finds out what this machine has of what a daemon with a configuration needs. It changes
-// nothing: the ports that it listens on are closed again at once.
-func Preflight(ctx context.Context, c Config) *api.NodeFacts {
+// nothing: the ports that it listens on are closed again at once. Root is the machine's file system, which
+// a container sees elsewhere.
+func Preflight(ctx context.Context, c Config, root string) *api.NodeFacts {
 	look := socklb.Look(socklb.Config{Pins: c.BPF.Pins, Cgroup: c.BPF.Cgroup, AllowVirtualRoot: c.BPF.AllowVirtualRoot})
 	f := api.NodeFacts{Node: c.Node, Kernel: look.Kernel, PinsPath: c.BPF.Pins, Wanted: "off"}
 	f.Features, f.FeaturesError = look.Features, why(look.FeaturesErr)
@@ -34,7 +35,7 @@ func Preflight(ctx context.Context, c Config) *api.NodeFacts {
 	if c.Mesh.on() {
 		f.Wanted = string(cmp.Or(c.Mesh.Implementation, wireguard.Auto))
 	}
-	f.WireGuard = wireGuardOf(os.DirFS("/"), f.Kernel)
+	f.WireGuard = wireGuardOf(os.DirFS(root), f.Kernel)
 	f.Link, f.MTU = outward(ctx)
 	f.Ports = ports(ctx, c)
 	return api.NewNodeFacts(f)
@@ -99,22 +100,32 @@ func outward(ctx context.Context) (name string, mtu int) {
 	return "", 0
 }
 
-// ports says which ports a daemon would listen on, and which of them are taken.
-func ports(ctx context.Context, c Config) (out []api.PortFact) {
+// listener is a port that a daemon listens on.
+type listener struct {
+	what, setting, network, addr string
+	// probed is true if other nodes send to it.
+	probed bool
+}
+
+// listening are the ports that a daemon with a configuration listens on.
+func listening(c Config) []listener {
 	gossip := c.Gossip.Bind.String()
-	add := func(what, setting, network, addr string) {
-		_, port, _ := net.SplitHostPort(addr)
-		f := api.PortFact{For: what, Setting: setting, Port: port + "/" + strings.ToUpper(network)}
-		f.Error = why(listens(ctx, network, addr))
-		out = append(out, f)
-	}
-	add("gossip", "gossip.bind", "tcp", gossip)
-	add("gossip", "gossip.bind", "udp", gossip)
+	out := []listener{{"gossip", "gossip.bind", "tcp", gossip, true}, {"gossip", "gossip.bind", "udp", gossip, true}}
 	if c.Mesh.on() {
-		add("WireGuard", "mesh.port", "udp", net.JoinHostPort("", strconv.Itoa(int(c.Mesh.Port))))
+		out = append(out, listener{"WireGuard", "mesh.port", "udp", net.JoinHostPort("", strconv.Itoa(int(c.Mesh.Port))), true})
 	}
 	if a := c.Metrics.Listen.Addr; a.IsValid() {
-		add("metrics", "metrics.listen", "tcp", a.String())
+		out = append(out, listener{"metrics", "metrics.listen", "tcp", a.String(), false})
+	}
+	return out
+}
+
+// ports says which ports a daemon would listen on, and which of them are taken.
+func ports(ctx context.Context, c Config) (out []api.PortFact) {
+	for _, l := range listening(c) {
+		_, port, _ := net.SplitHostPort(l.addr)
+		out = append(out, api.PortFact{For: l.what, Setting: l.setting, Port: port + "/" + strings.ToUpper(l.network), Probed: l.probed,
+			Error: why(listens(ctx, l.network, l.addr))})
 	}
 	return out
 }

@@ -30,7 +30,7 @@ func TestPreflight(t *testing.T) {
 			return err
 		}
 		defer taken.Close()
-		f := Preflight(t.Context(), c)
+		f := Preflight(t.Context(), c, "/")
 		if len(f.Features) < 10 || f.FeaturesError != "" || f.NFTError != "" || f.Kernel == "" || f.ForeignError != "" && f.CgroupError == "" {
 			t.Errorf("%+v", f)
 		}

@@ -1,6 +1,10 @@
 package api
 
-import "strait.io/strait/datapath"
+import (
+	"net/netip"
+
+	"strait.io/strait/datapath"
+)
 
 // KindNodeFacts is that of NodeFacts.
 const KindNodeFacts = "NodeFacts"
@@ -41,6 +45,8 @@ type PortFact struct {
 	Setting string `json:"setting"`
 	// Port is such as "7946/UDP".
 	Port string `json:"port"`
+	// Probed is whether other nodes send to it.
+	Probed bool `json:"probed,omitempty"`
 	// Error is why it cannot be listened on.
 	Error string `json:"error,omitempty"`
 }
@@ -50,4 +56,24 @@ func NewNodeFacts(f NodeFacts) *NodeFacts {
 	f.Meta = Meta{APIVersion, KindNodeFacts}
 	f.Ports = orEmpty(f.Ports)
 	return &f
+}
+
+// PortProbe is what a preflight sends to another machine: to the ports that straitd would listen on
+// there, each a "7946/UDP".
+type PortProbe struct {
+	Node  string     `json:"node"`
+	Addr  netip.Addr `json:"addr"`
+	Ports []string   `json:"ports"`
+}
+
+// PortReply is what came back from one port of another machine.
+type PortReply struct {
+	Node string     `json:"node"`
+	Addr netip.Addr `json:"addr"`
+	Port string     `json:"port"`
+	// Error is why nothing came back; empty if something did. RTT is how long that took, in seconds, and
+	// Ahead by how many seconds the other clock is ahead, as far as the round trip lets that be known.
+	Error string  `json:"error,omitempty"`
+	RTT   float64 `json:"rtt,omitempty"`
+	Ahead float64 `json:"ahead,omitempty"`
 }
