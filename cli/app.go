@@ -64,3 +64,9 @@ func (a *App) Begin(answer any, from api.Viewpoint) (p Printer, done bool, err e
 func (a *App) Hint(format string, args ...any) {
 	fmt.Fprintf(a.Stderr, format+"\n", args...)
 }
+
+// Before is with what strait would be installed in clusters that are checked before.
+type Before struct {
+	Image       string
+	Set, Values []string
+}

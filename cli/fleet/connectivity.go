@@ -101,7 +101,7 @@ func connectivityTest(ctx context.Context, a *cli.App, f connectivityFlags) erro
 		if err != nil {
 			return cli.Exit(cli.ExitUsage, err)
 		}
-		grounds[c.Context] = realGround{cluster.Trial{Cluster: c, Name: f.namespace, Label: connectivity.Label}}
+		grounds[c.Context] = realGround{cluster.Trial{Cluster: c, Name: f.namespace, Label: connectivity.Label, Elsewhere: "name another one with --test-namespace"}}
 	}
 	t := trial{a: a, f: f}
 	return t.run(ctx, grounds)

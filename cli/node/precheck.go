@@ -16,10 +16,23 @@ import (
 	"strait.io/strait/daemon/api"
 )
 
-// checkBefore checks this machine before straitd runs on it.
-func checkBefore(ctx context.Context, a *cli.App, format string) error {
-	if len(a.From.Contexts) > 0 || a.From.Node != "" || a.From.File != "" {
-		return cli.UsageError("--pre checks the machine on which it runs, and takes no --context, --node or --file")
+// Clusters finds out what the clusters of the flags have of what strait needs, before it is installed.
+type Clusters func(context.Context, *cli.App, cli.Before) ([]check.Site, error)
+
+// checkBefore checks clusters before strait is installed in them; without a context, this machine.
+func checkBefore(ctx context.Context, a *cli.App, clusters Clusters, o cli.Before, format string) error {
+	if a.From.Node != "" || a.From.File != "" {
+		return cli.UsageError("--pre asks no daemon, and takes no --node or --file")
+	}
+	if len(a.From.Contexts) > 0 {
+		sites, err := clusters(ctx, a, o)
+		if err != nil {
+			return err
+		}
+		return showChecks(a, check.PreSites(sites), format)
+	}
+	if o.Image != "" || len(o.Set)+len(o.Values) > 0 {
+		return cli.UsageError("--image, --set and --values are about clusters: name them with --context")
 	}
 	if a.Preflight == nil {
 		return cli.UsageError("this program checks no machine: run strait check --pre on the node itself")

@@ -85,7 +85,7 @@ func newRoot(e env) *cobra.Command {
 	nodes.AddCommand(fleet.RevokeCommand(a))
 	version := node.VersionCommand(a)
 	a.AskFlags(version)
-	queries := []*cobra.Command{node.StatusCommand(a), node.CheckCommand(a), node.ServicesCommand(a), node.ExportsCommand(a), node.ExplainCommand(a),
+	queries := []*cobra.Command{node.StatusCommand(a), node.CheckCommand(a, fleet.CheckBefore), node.ServicesCommand(a), node.ExportsCommand(a), node.ExplainCommand(a),
 		node.BackendsCommand(a), node.FlowsCommand(a), node.TopCommand(a), nodes, node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a), node.TimelineCommand(a), node.PingCommand(a), node.UICommand(a)}
 	a.AskFlags(queries...)
 	addGroup(root, groupNode, "Ask straitd, on this node or by a kubeconfig:", append(queries, node.PeerCommand(a, e.proxied), node.SupportCommand(a))...)

@@ -21,11 +21,13 @@ import (
 	"strait.io/strait/daemon/api/client"
 )
 
-// Trial is a namespace of a cluster in which strait connectivity test makes its pods.
+// Trial is a namespace of a cluster in which strait connectivity test and strait check make pods.
 type Trial struct {
 	*Cluster
-	// Name is that of the namespace, and Label one that only a namespace of the test has, with "true".
+	// Name is that of the namespace, and Label one that only a namespace of this kind has, with "true".
 	Name, Label string
+	// Elsewhere is what to do about another namespace of that name.
+	Elsewhere string
 }
 
 // TrialPod is a pod of a test.
@@ -95,8 +97,8 @@ func (c *Cluster) ServedExport(ctx context.Context) (string, error) {
 	return m.GroupVersionKind.GroupVersion().String(), nil
 }
 
-// ErrForeign means that the namespace was not made by a test.
-var ErrForeign = errors.New("it was not made by strait connectivity test")
+// ErrForeign means that the namespace was made by another program.
+var ErrForeign = errors.New("strait did not make it")
 
 // Clear deletes what an earlier test left, and waits until it is gone. It reports whether there was
 // anything. The error is ErrForeign if the namespace is another one.
@@ -108,7 +110,7 @@ func (t Trial) Clear(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("context %s: read Namespace %s: %w", t.Context, t.Name, err)
 	case ns.Labels[t.Label] != "true":
-		return false, fmt.Errorf("context %s: Namespace %s: %w; name another one with --test-namespace", t.Context, t.Name, ErrForeign)
+		return false, fmt.Errorf("context %s: Namespace %s: %w; %s", t.Context, t.Name, ErrForeign, t.Elsewhere)
 	}
 	// Only this very namespace: another one may be made in the meantime.
 	err = t.objects.Resource(namespaces).Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ns.UID}})

@@ -169,7 +169,7 @@ var Table = []Package{
 	// Like the demo, it also reads the pinned maps: the daemon can be dead.
 	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{
-		"cli", "cli/connectivity", "cli/connectivity/agent", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
+		"cli", "cli/check", "cli/connectivity", "cli/connectivity/agent", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "install/vault",
 		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate",
 	}},

@@ -150,7 +150,7 @@ func (o *ops) connectivityRefused(t *testing.T) {
 		return nil
 	})
 	out, err := o.cliAll(t, "connectivity", "test", "--context", "c1", "--test-namespace", "default")
-	if err == nil || !strings.Contains(out, "was not made by strait connectivity test") {
+	if err == nil || !strings.Contains(out, "strait did not make it") {
 		t.Errorf("in a namespace of others: %v\n%s", err, out)
 	}
 	kubectl(t, "c1", "get", "namespace", "default")

@@ -35,6 +35,7 @@ func testPages(t *testing.T, o *ops) {
 		}()
 	}
 	o.uninstallAll(t)
+	t.Run("Preflight", func(t *testing.T) { testPreflight(t, o) })
 
 	all, err := pages.Load(os.DirFS(root))
 	must(t, err)
