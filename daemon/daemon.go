@@ -196,8 +196,12 @@ func (d *Daemon) store(m *moment) {
 	}
 	d.current.Store(m)
 	var before []clustermesh.Problem
+	var heard clustermesh.ByOrigin[clustermesh.Contact]
 	if old != nil {
-		before = old.problems
+		before, heard = old.problems, old.state.Contacts
+	}
+	for _, c := range clusterNews(heard, m.state.Contacts, d.self().Cluster) {
+		d.log.Info(c.text, "cluster", c.cluster)
 	}
 	came, went := news(before, m.problems)
 	for _, p := range came {
@@ -207,7 +211,7 @@ func (d *Daemon) store(m *moment) {
 		d.log.Info("problem solved", "code", p.Code, "what", p.String())
 	}
 	if (old == nil || old.applied.IsZero()) && !m.applied.IsZero() {
-		d.log.Info("first plan applied", "frontends", len(m.result.Desired.Frontends), "peers", len(m.result.Desired.Peers), "waiting", m.waiting)
+		d.log.Info("ready: the first plan is applied", "frontends", len(m.result.Desired.Frontends), "peers", len(m.result.Desired.Peers), "waiting", m.waiting)
 	}
 }
 

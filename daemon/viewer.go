@@ -97,9 +97,13 @@ func (v viewer) stateOf(name clustermesh.ClusterName) api.ClusterState {
 	if name == v.self.Cluster {
 		return api.Here
 	}
+	return stateOf(v.state.Contacts, name)
+}
+
+func stateOf(contacts clustermesh.ByOrigin[clustermesh.Contact], name clustermesh.ClusterName) api.ClusterState {
 	best := clustermesh.Held
-	for o, contact := range v.state.Contacts.All() {
-		if o.Cluster == name && o.Node != "" {
+	for o, contact := range contacts.Of(name) {
+		if o.Node != "" {
 			best = max(best, contact)
 		}
 	}
