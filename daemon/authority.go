@@ -183,7 +183,7 @@ func (d *Daemon) savePins(text string) {
 		return err
 	})
 	if err != nil {
-		d.log.Warn("cannot save the pins; if their file is missing at the next start, straitd will not start", "error", err)
+		d.log.Warn("cannot save the pins; if their file is missing at the next start, straitd will not start", "err", err)
 	}
 }
 

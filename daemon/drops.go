@@ -53,7 +53,7 @@ func (k *kernel) countDrops(ctx context.Context) error {
 		case err == nil:
 			k.drops.note(now)
 		case !errors.Is(err, errors.ErrUnsupported): // a Problem reports a kernel without nf_tables
-			k.log.Warn("what the filter dropped cannot be read", "error", err)
+			k.log.Warn("what the filter dropped cannot be read", "err", err)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (d *Daemon) followTrustLevel() []clustermesh.Problem {
 			return err
 		})
 		if err != nil {
-			d.log.Warn("cannot save whom this node trusts", "error", err)
+			d.log.Warn("cannot save whom this node trusts", "err", err)
 		}
 		d.trust.lastTrustLevel = string(b)
 	}

@@ -180,12 +180,12 @@ func (g *Gossip) act(a node.Actions) {
 	g.send(a.Send)
 	if a.Distances != nil {
 		if err := statedir.SaveDistances(g.cfg.StateDir, a.Distances); err != nil {
-			g.log.Warn("cannot save the distances of clusters; the next life measures them for a minute", "error", err)
+			g.log.Warn("cannot save the distances of clusters; the next life measures them for a minute", "err", err)
 		}
 	}
 	if a.Statement != nil {
 		if err := statedir.SaveStatement(g.cfg.StateDir, a.Statement); err != nil {
-			g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "error", err)
+			g.log.Warn("cannot save the statement about this node; if it restarts while no signer is heard, it is not believed", "err", err)
 		}
 	}
 	if len(a.Dirty) > 0 && g.records != nil {
@@ -208,7 +208,7 @@ func (g *Gossip) send(all []replica.Envelope) {
 		if e.Message != last {
 			var err error
 			if frame, err = replica.Encode(e.Message); err != nil {
-				g.log.Error("cannot encode message", "to", e.To, "error", err)
+				g.log.Error("cannot encode message", "to", e.To, "err", err)
 				continue
 			}
 			last = e.Message

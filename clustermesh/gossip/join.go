@@ -119,7 +119,7 @@ func (g *Gossip) join(ctx context.Context, p *pool.Pool, t member.Target) error 
 		return err
 	}
 	if err := p.Join(t.Addr); err != nil {
-		g.log.Debug("join failed", "address", t.Addr, "error", err)
+		g.log.Debug("join failed", "address", t.Addr, "err", err)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (g *Gossip) askUnmet(ctx context.Context, start func(func())) {
 	for _, p := range ask(g, (*node.Node).Unmet) {
 		start(func() {
 			peer, err := g.streams.Ask(ctx, p.At)
-			g.log.Debug("member asked", "node", p.Node, "address", p.At, "error", err)
+			g.log.Debug("member asked", "node", p.Node, "address", p.At, "err", err)
 			proven := err == nil && peer.Origin == p.Node && peer.Trusted
 			g.do(func(n *node.Node, now time.Time) { n.Asked(p, proven, ctx.Err() != nil, now) })
 		})

@@ -138,7 +138,7 @@ func (g *Gossip) askAny(ctx context.Context, wanted node.Wanted) error {
 		if failed := (*net.OpError)(nil); errors.As(err, &failed) {
 			host{g}.Missed(s.Node, s.At) // it may be elsewhere
 		}
-		g.log.Debug("no statement", "signer", s.At, "error", err)
+		g.log.Debug("no statement", "signer", s.At, "err", err)
 		if !errors.Is(err, stream.ErrNoSigner) {
 			failure = err
 		}

@@ -198,7 +198,7 @@ func (l *Leader) work(ctx context.Context) {
 	l.term.Lock()
 	defer l.term.Unlock()
 	if err := l.cfg.Term(ctx); err != nil && ctx.Err() == nil {
-		l.log.Error("the leader's work failed", "error", err)
+		l.log.Error("the leader's work failed", "err", err)
 	}
 }
 

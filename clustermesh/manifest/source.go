@@ -128,7 +128,7 @@ func (s *Source) await(ctx context.Context, w *fsnotify.Watcher, wait time.Durat
 		case <-timer.C:
 			return
 		case err := <-errs:
-			s.log.Warn("watch manifests", "dir", s.dir, "error", err)
+			s.log.Warn("watch manifests", "dir", s.dir, "err", err)
 			return // events were lost: read everything
 		case e := <-events:
 			if !s.concerns(e) {

@@ -224,7 +224,7 @@ func (s *Server) handle(ctx context.Context, network string, w dns.ResponseWrite
 		err = errors.Join(err, w.WriteMsg(new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)))
 	}
 	if err != nil {
-		s.cfg.Log.Debug("dns answer", "to", w.RemoteAddr().String(), "error", err)
+		s.cfg.Log.Debug("dns answer", "to", w.RemoteAddr().String(), "err", err)
 	}
 }
 

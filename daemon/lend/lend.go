@@ -68,7 +68,7 @@ func (l Lender) Run(ctx context.Context) error {
 				text = err.Error()
 			}
 			if text != failed && text != "" {
-				l.Log.Error("cannot lend", "error", text)
+				l.Log.Error("cannot lend", "err", text)
 			}
 			failed = text
 		}

@@ -43,9 +43,9 @@ func choose(log *slog.Logger) method {
 	case err == nil:
 		return it
 	case errors.Is(err, ebpf.ErrNotSupported):
-		log.Info("this kernel has no BPF iterator that destroys sockets; using sock_diag", "cause", err)
+		log.Info("this kernel has no BPF iterator that destroys sockets; using sock_diag", "err", err)
 	default:
-		log.Warn("cannot load the BPF iterator that destroys sockets; using sock_diag", "cause", err)
+		log.Warn("cannot load the BPF iterator that destroys sockets; using sock_diag", "err", err)
 	}
 	return newDiag()
 }

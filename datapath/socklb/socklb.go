@@ -121,7 +121,7 @@ func (l *LB) load(cfg Config) error {
 		return err
 	}
 	if _, err := l.mendBelow(); err != nil {
-		l.log.Warn("not all programs are attached where those of others come first: trying again", "error", err) // Mend does
+		l.log.Warn("not all programs are attached where those of others come first: trying again", "err", err) // Mend does
 	}
 	if l.kernel, err = newBPFKernel(l.maps); err != nil {
 		return err

@@ -52,7 +52,7 @@ func (n *Node) renew() {
 func (s *statements) Statement(now time.Time) []byte {
 	signed, err := s.trust.Statement(now)
 	if err != nil {
-		s.log(Error, "cannot show who this node is", "error", err)
+		s.log(Error, "cannot show who this node is", "err", err)
 	}
 	return signed
 }
@@ -61,7 +61,7 @@ func (s *statements) Statement(now time.Time) []byte {
 func (s *statements) seal(e replica.Entry) []byte {
 	seal, err := s.trust.Seal(e, s.now)
 	if err != nil {
-		s.log(Error, "cannot sign a record", "record", e.Record.Origin, "error", err)
+		s.log(Error, "cannot sign a record", "record", e.Record.Origin, "err", err)
 	}
 	return seal
 }

@@ -30,12 +30,12 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	switch conn.ConnectionState().NegotiatedProtocol {
 	case signerProtocol:
 		if err := s.sign(ctx, conn, peer); err != nil && ctx.Err() == nil {
-			s.log.Debug("request for a statement failed", "from", peer.Origin, "error", err)
+			s.log.Debug("request for a statement failed", "from", peer.Origin, "err", err)
 		}
 		return
 	case queryProtocol:
 		if err := s.answer(conn, peer); err != nil {
-			s.log.Debug("query refused", "from", peer.Origin, "error", err)
+			s.log.Debug("query refused", "from", peer.Origin, "err", err)
 		}
 		return
 	}
@@ -49,7 +49,7 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	}
 	err = s.read(conn, session)
 	if ctx.Err() == nil {
-		s.log.Debug("record stream ended", "from", peer.Origin, "error", err)
+		s.log.Debug("record stream ended", "from", peer.Origin, "err", err)
 	}
 }
 

@@ -26,7 +26,7 @@ func (s *Streams) Handshake(ctx context.Context, raw net.Conn) (conn net.Conn, m
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()
 	if err := handshakeError(c.HandshakeContext(ctx)); err != nil {
-		s.log.Debug("connection refused", "from", raw.RemoteAddr(), "error", err)
+		s.log.Debug("connection refused", "from", raw.RemoteAddr(), "err", err)
 		if errors.Is(err, ErrWrongKey) && ctx.Err() == nil {
 			s.host.WrongKey(hostOf(raw))
 		}

@@ -26,7 +26,7 @@ func (s *Streams) keep(ctx context.Context, to *sender) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.log.Debug("record stream ended", "to", to.to, "error", err)
+		s.log.Debug("record stream ended", "to", to.to, "err", err)
 		if time.Since(began) > lastBackoff {
 			backoff = firstBackoff
 		}

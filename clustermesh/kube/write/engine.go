@@ -168,7 +168,7 @@ func (p *Part) Do(ctx context.Context, o written.Op) (*unstructured.Unstructured
 		return nil, err
 	}
 	answer, err := Send(ctx, p.Dynamic, written.Manager, o)
-	p.Log.Debug("write", "what", o.String(), "error", err)
+	p.Log.Debug("write", "what", o.String(), "err", err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes[Write{o.Verb, o.Kind, err != nil}]++

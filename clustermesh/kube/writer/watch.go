@@ -170,7 +170,7 @@ func (w *watch) failed(ctx context.Context, err error) {
 		w.term.lost.Poke()
 	}
 	if w.synced.Load() || ctx.Err() != nil {
-		w.term.Log.Debug("list failed", "kind", w.kind, "error", err)
+		w.term.Log.Debug("list failed", "kind", w.kind, "err", err)
 		return // what was read stays, and the reflector retries
 	}
 	unwritten := "no ServiceImports are written"

@@ -149,7 +149,7 @@ func (r *Ring) open() error {
 	replay := &history.Replay{}
 	good, err := last.replay(replay, func(*history.Replay) bool { return true })
 	if err != nil || replay.Seq() == 0 {
-		r.cfg.Log.Warn("the newest file of the history cannot be continued, a new one begins", "file", last.path, "cause", err)
+		r.cfg.Log.Warn("the newest file of the history cannot be continued, a new one begins", "file", last.path, "err", err)
 		if good <= int64(len(magic)) {
 			return os.Remove(last.path)
 		}
