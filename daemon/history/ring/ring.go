@@ -82,7 +82,7 @@ func (r *Ring) Note(t *history.Turn) {
 	}
 }
 
-// Problems returns why nothing is written any more.
+// Problems returns why nothing is written.
 func (r *Ring) Problems() []problem.Problem {
 	if p := r.failed.Load(); p != nil {
 		return []problem.Problem{*p}
@@ -90,34 +90,70 @@ func (r *Ring) Problems() []problem.Problem {
 	return nil
 }
 
-// Run writes turns until ctx is done. If the disk refuses, the history ends, and the rest of the daemon goes
-// on.
+// retryEvery is how often a disk that refused is tried again.
+const retryEvery = 10 * time.Second
+
+// Run writes turns until ctx is done. While the disk refuses, the rest of the daemon goes on, and what changes
+// in between is one item later.
 func (r *Ring) Run(ctx context.Context) error {
 	if r.cfg.MaxBytes <= 0 {
 		return nil
 	}
+	again := time.NewTicker(retryEvery)
+	defer again.Stop()
 	err := r.open()
-	for err == nil {
+	for {
+		r.report(err)
 		select {
 		case <-ctx.Done():
-			r.drain()
+			if err == nil {
+				r.drain()
+			}
 			return nil
 		case t := <-r.turns:
-			err = r.write(t)
+			if err == nil {
+				err = r.write(t)
+			}
+			if err != nil {
+				r.missed.Add(1)
+			}
+		case <-again.C:
+			if err != nil && !errors.Is(err, errTooLarge) {
+				err = r.reopen()
+			}
 		}
 	}
-	p := problem.Named("history", r.cfg.Dir).Problem(problem.Problem{
-		Code: problem.HistoryStopped, Warning: true, Message: "nothing is noted any more: " + err.Error(),
-		Try: "make room on the disk, and start straitd again; or set history.maxBytes to 0",
-	})
-	r.failed.Store(&p)
-	r.cfg.Log.Warn("problem", "code", p.Code, "what", p.String())
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-r.turns:
-		}
+}
+
+// errTooLarge does not change before straitd starts again.
+var errTooLarge = errors.New("more than half of history.maxBytes")
+
+// reopen begins a new file after an error. What the recorder knows goes on from there.
+func (r *Ring) reopen() error {
+	if r.recorder == nil {
+		return r.open()
+	}
+	if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	return r.begin()
+}
+
+// report keeps and logs why nothing is written, or that it is again.
+func (r *Ring) report(err error) {
+	was := r.failed.Load()
+	switch {
+	case err == nil && was == nil:
+	case err == nil:
+		r.failed.Store(nil)
+		r.cfg.Log.Info("problem solved", "code", was.Code, "what", was.String())
+	case was == nil:
+		p := problem.Named("history", r.cfg.Dir).Problem(problem.Problem{
+			Code: problem.HistoryStopped, Warning: true, Message: "nothing is noted: " + err.Error(),
+			Try: "make room on the disk, which is tried again every 10 s; or set history.maxBytes",
+		})
+		r.failed.Store(&p)
+		r.cfg.Log.Warn("problem", "code", p.Code, "what", p.String())
 	}
 }
 
@@ -140,10 +176,13 @@ func (r *Ring) open() error {
 	if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
 		return err
 	}
-	r.recorder = &history.Recorder{}
 	files, err := r.files()
-	if err != nil || len(files) == 0 {
+	if err != nil {
 		return err
+	}
+	r.recorder = &history.Recorder{}
+	if len(files) == 0 {
+		return nil
 	}
 	last := files[len(files)-1]
 	replay := &history.Replay{}
@@ -175,6 +214,7 @@ func (r *Ring) write(t *history.Turn) error {
 	missed := r.missed.Swap(0)
 	if r.path == "" || r.size >= r.limit {
 		if err := r.begin(); err != nil {
+			r.missed.Add(missed)
 			return err
 		}
 	}
@@ -209,7 +249,7 @@ func (r *Ring) begin() error {
 		return err
 	}
 	if r.size > r.cfg.MaxBytes/2 {
-		return fmt.Errorf("what is known of the clusterset takes %d bytes alone, more than half of history.maxBytes (%d)", r.size, r.cfg.MaxBytes)
+		return fmt.Errorf("what is known of the clusterset takes %d bytes alone, %w (%d)", r.size, errTooLarge, r.cfg.MaxBytes)
 	}
 	r.limit = limitOf(r.cfg.MaxBytes, r.size)
 	return nil

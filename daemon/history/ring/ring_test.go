@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -204,26 +205,52 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestDiskRefuses: the history ends with a Problem, and turns do not wait.
+// TestDiskRefuses: while the disk refuses there is a Problem, and turns do not wait. Once it takes files
+// again, the history goes on, with all that changed in between.
 func TestDiskRefuses(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(dir, nil, 0o600))
-	r := New(Config{Dir: dir, MaxBytes: MinBytes, Log: slog.New(slog.DiscardHandler)})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- r.Run(ctx) }()
-	d := &days{}
-	for i := range 3 * queued {
-		r.Note(d.turn(noon.Add(time.Duration(i)*time.Second), i))
-	}
-	for len(r.Problems()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	must(t, <-done)
-	if p := r.Problems()[0]; p.Code != "STR8107" || !p.Warning {
-		t.Errorf("%+v", p)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "history")
+		must(t, os.WriteFile(dir, nil, 0o600)) // a file where the folder should be
+		r := New(Config{Dir: dir, MaxBytes: MinBytes, Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Run(ctx) }()
+		d, pods := &days{}, 0
+		note := func(turns int) {
+			t.Helper()
+			for range turns {
+				pods++
+				r.Note(d.turn(noon.Add(time.Duration(pods)*time.Second), pods))
+			}
+			synctest.Wait()
+		}
+		refused := func(want bool) {
+			t.Helper()
+			if p := r.Problems(); len(p) > 0 != want || want && (p[0].Code != "STR8107" || !p[0].Warning) {
+				t.Fatalf("%+v", p)
+			}
+		}
+		note(3 * queued)
+		refused(true)
+		must(t, os.Remove(dir))
+		time.Sleep(2 * retryEvery)
+		refused(false)
+		note(1)
+		if got := podsAt(t, r, noon.Add(time.Hour)); got != pods {
+			t.Errorf("%d pods, want %d", got, pods)
+		}
+		must(t, os.RemoveAll(dir))
+		note(2)
+		refused(true)
+		time.Sleep(2 * retryEvery)
+		refused(false)
+		note(1)
+		if got := podsAt(t, r, noon.Add(time.Hour)); got != pods {
+			t.Errorf("after the folder was removed: %d pods, want %d", got, pods)
+		}
+		cancel()
+		must(t, <-done)
+	})
 }
 
 // TestMissed: turns that come while the disk is slow are merged into the next one.
