@@ -17,6 +17,8 @@ type question[A any] struct {
 	path, kind, service string
 	one                 func(c *client.Client, ctx context.Context) (*A, error)
 	from                func(*A) api.Viewpoint
+	// every asks it of all nodes of a cluster; nil if the path and the service are all that is asked.
+	every func(c *client.Client, ctx context.Context) (*api.NodeAnswerList, error)
 }
 
 // answered is what one node answered, or why it did not.
@@ -54,9 +56,13 @@ func (q question[A]) everyNode(ctx context.Context, a *cli.App, name string) []a
 	if _, err := a.Way(ctx); err != nil {
 		return []answered[A]{unanswered[A](name, err)}
 	}
-	list, err := cli.Ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.NodeAnswerList, error) {
-		return c.Every(ctx, q.path, q.service)
-	})
+	every := q.every
+	if every == nil {
+		every = func(c *client.Client, ctx context.Context) (*api.NodeAnswerList, error) {
+			return c.Every(ctx, q.path, q.service)
+		}
+	}
+	list, err := cli.Ask(ctx, a, every)
 	if err != nil {
 		// By commands in a pod, only its node answers.
 		answer, second := cli.Ask(ctx, a, q.one)

@@ -66,14 +66,22 @@ func FlowsCommand(a *cli.App) *cobra.Command {
 
 // gatherFlows asks the nodes that the flags choose.
 func gatherFlows(ctx context.Context, a *cli.App, service string) (*api.FlowList, error) {
-	one := func(c *client.Client, ctx context.Context) (*api.FlowList, error) { return c.Flows(ctx, service) }
 	if every, err := a.AsksCluster(ctx); err != nil {
 		return nil, err
 	} else if !every {
-		return cli.Ask(ctx, a, one)
+		return cli.Ask(ctx, a, askFlows(service).one)
 	}
-	all := askEach(ctx, a, question[api.FlowList]{path: "flows", kind: api.KindFlows, service: service, one: one,
-		from: func(l *api.FlowList) api.Viewpoint { return l.SeenFrom }})
+	return mergedFlows(askEach(ctx, a, askFlows(service))), nil
+}
+
+// askFlows asks who calls one service, or all for "".
+func askFlows(service string) question[api.FlowList] {
+	return question[api.FlowList]{path: "flows", kind: api.KindFlows, service: service, from: func(l *api.FlowList) api.Viewpoint { return l.SeenFrom },
+		one: func(c *client.Client, ctx context.Context) (*api.FlowList, error) { return c.Flows(ctx, service) }}
+}
+
+// mergedFlows is one list of what several nodes answered.
+func mergedFlows(all []answered[api.FlowList]) *api.FlowList {
 	merged := &api.FlowList{Meta: api.Meta{APIVersion: api.APIVersion, Kind: api.KindFlows}, Items: []api.Flow{}}
 	for _, x := range all {
 		if x.answer != nil {
@@ -83,7 +91,7 @@ func gatherFlows(ctx context.Context, a *cli.App, service string) (*api.FlowList
 		merged.Nodes = append(merged.Nodes, x.AskedNode)
 	}
 	api.SortFlows(merged.Items)
-	return merged, nil
+	return merged
 }
 
 // knownServices lists the services, if one is named that has no flows. If that fails, the names are
@@ -133,27 +141,36 @@ func titleOf(nodes []api.AskedNode) string {
 
 // notWhole prints why nodes have no answer, and what is missing in the answers of others.
 func notWhole(p cli.Printer, nodes []api.AskedNode) {
+	for _, line := range missingLines(nodes) {
+		p.Line("%s", line)
+	}
+}
+
+// missingLines describes why nodes have no answer, and what is missing in the answers of others.
+func missingLines(nodes []api.AskedNode) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, n := range nodes {
 		name := n.Cluster + "/" + n.Node
 		if n.Node == "" {
 			name = "context " + n.Context
 		}
 		if n.Alone != "" {
-			p.Line("%s cluster %s: only node %s was asked: %s", api.Warn, n.Cluster, n.Node, n.Alone)
+			add("%s cluster %s: only node %s was asked: %s", api.Warn, n.Cluster, n.Node, n.Alone)
 		}
 		if n.Partial != "" {
-			p.Line("%s %s: not all sockets could be looked at: %s", api.Warn, name, n.Partial)
+			add("%s %s: not all sockets could be looked at: %s", api.Warn, name, n.Partial)
 		}
 		if n.LeftOut > 0 {
-			p.Line("%s %s: %s more; name a service to see its own", api.Warn, name, api.Count(n.LeftOut, "flow"))
+			add("%s %s: %s more; name a service to see its own", api.Warn, name, api.Count(n.LeftOut, "flow"))
 		}
 		if n.Error != "" {
-			p.Line("%s %s: %s", api.Bad, name, n.Error)
+			add("%s %s: %s", api.Bad, name, n.Error)
 			if n.Try != "" {
-				p.Line("  try  %s", n.Try)
+				add("  try  %s", n.Try)
 			}
 		}
 	}
+	return lines
 }
 
 // outcomeOf is the exit code if a node did not answer.

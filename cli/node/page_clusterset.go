@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
-	"sync"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/cli/check"
@@ -39,10 +38,11 @@ type attention struct {
 }
 
 func (p *page) clusterset(ctx context.Context, _ url.Values) (any, error) {
-	all, err := p.everyStatus(ctx)
+	answers, err := every(ctx, p, askStatus)
 	if err != nil {
 		return nil, err
 	}
+	all := statuses(answers)
 	var answered []seen
 	var nodes []check.Node
 	for _, s := range all {
@@ -89,46 +89,6 @@ func findings(c check.Check) (out []attention) {
 			On: cli.Clean(cli.Some(f.Nodes, mostNamed)), Try: cli.Clean(f.Try)})
 	}
 	return out
-}
-
-// everyStatus asks all nodes of all clusters, or the one node that --node names. It is an error if the way
-// to every cluster is closed; otherwise what did not answer is in the list.
-func (p *page) everyStatus(ctx context.Context) ([]seen, error) {
-	answers, errs := make([][]answered[api.StatusAnswer], len(p.places)), make([]error, len(p.places))
-	var wg sync.WaitGroup
-	for i, at := range p.places {
-		wg.Go(func() { answers[i], errs[i] = at.statuses(ctx) })
-	}
-	wg.Wait()
-	if !slices.Contains(errs, nil) {
-		return nil, errs[0]
-	}
-	for i, err := range errs {
-		if err != nil {
-			answers[i] = []answered[api.StatusAnswer]{unanswered[api.StatusAnswer](p.places[i].context, err)}
-		}
-	}
-	return statuses(inOrder(answers)), nil
-}
-
-func (at *place) statuses(ctx context.Context) ([]answered[api.StatusAnswer], error) {
-	if at.closed.From.Node != "" {
-		s, err := ask(ctx, at, oneStatus)
-		if err != nil {
-			return nil, err
-		}
-		return []answered[api.StatusAnswer]{{AskedNode: api.AskedNode{Context: at.context, Cluster: s.Cluster, Node: s.Node}, answer: s}}, nil
-	}
-	one, err := at.way(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := askStatus.everyNode(ctx, &one, at.context)
-	if len(all) == 1 && all[0].Cluster == "" {
-		_, err := ask(ctx, at, (*client.Client).Status) // its error has the reason, and closes the way
-		return all, err
-	}
-	return all, nil
 }
 
 // everyNodes asks each node of a cluster how it sees the others, for the tunnels from each.

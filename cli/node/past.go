@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"time"
 
 	"strait.io/strait/cli"
@@ -15,19 +16,27 @@ func pastMoment(at string, now time.Time) (time.Time, error) {
 	return cli.When(at, now)
 }
 
-// pastHeader says of which moment an answer is, and what is not known of it.
+// pastHeader prints of which moment an answer is, and what is not known of it.
 func pastHeader(a *cli.App, p cli.Printer, from api.Viewpoint) {
-	past, zone := from.Past, a.Now().Location()
+	for _, line := range pastLines(from, a.Now().Location()) {
+		p.Line("%s", line)
+	}
+}
+
+// pastLines describes of which moment an answer is, and what is not known of it.
+func pastLines(from api.Viewpoint, zone *time.Location) []string {
+	past := from.Past
 	when := func(t time.Time) string { return t.In(zone).Format(time.DateTime + " MST") }
 	until := "and nothing changed since"
 	if !past.Next.IsZero() {
 		until = "until " + when(past.Next)
 	}
-	p.Line("clusterset of %s · seen from %s/%s · as noted at %s, by its clock, %s", api.Count(from.Clusters, "cluster"), from.Cluster, from.Node, when(past.At), until)
+	lines := []string{fmt.Sprintf("clusterset of %s · seen from %s/%s · as noted at %s, by its clock, %s", api.Count(from.Clusters, "cluster"), from.Cluster, from.Node, when(past.At), until)}
 	if past.Started {
-		p.Line("%s straitd started then; when it had stopped is not known", api.Warn)
+		lines = append(lines, api.Warn+" straitd started then; when it had stopped is not known")
 	}
 	if past.Error != "" {
-		p.Line("%s the kernel did not hold all of the plan: %s", api.Warn, past.Error)
+		lines = append(lines, api.Warn+" the kernel did not hold all of the plan: "+past.Error)
 	}
+	return lines
 }

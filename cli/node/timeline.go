@@ -2,9 +2,9 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,13 +83,7 @@ func showTimeline(ctx context.Context, a *cli.App, q api.HistoryQuery) error {
 	if err := t.ask(ctx, a, q); err != nil {
 		return err
 	}
-	var items []api.NodeItem
-	for _, h := range t.Histories {
-		for _, i := range h.Items {
-			items = append(items, api.NodeItem{Node: h.SeenFrom.Cluster + "/" + h.SeenFrom.Node, HistoryItem: i})
-		}
-	}
-	t.Events = api.Timeline(items)
+	t.group()
 	done, err := a.Data(t)
 	if err != nil {
 		return err
@@ -105,70 +99,80 @@ func showTimeline(ctx context.Context, a *cli.App, q api.HistoryQuery) error {
 
 // ask asks all nodes that the flags choose.
 func (t *timeline) ask(ctx context.Context, a *cli.App, q api.HistoryQuery) error {
-	contexts := a.From.Each()
-	if len(contexts) <= 1 && a.From.Node != api.EveryNode {
-		h, err := cli.Ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.History, error) { return c.History(ctx, q) })
+	question := askHistory(q)
+	if len(a.From.Each()) <= 1 && a.From.Node != api.EveryNode {
+		h, err := cli.Ask(ctx, a, question.one)
 		if err == nil {
 			t.Histories = []*api.History{h}
 		}
 		return err
 	}
-	if len(contexts) <= 1 {
-		one := *a
-		t.everyNode(ctx, &one, q)
-		return nil
-	}
-	each := make([]timeline, len(contexts))
-	a.Across(func(i int, one *cli.App) { each[i].everyNode(ctx, one, q) })
-	for _, x := range each {
-		t.Histories, t.Missing = append(t.Histories, x.Histories...), append(t.Missing, x.Missing...)
-	}
+	t.add(askEach(ctx, a, question), q)
 	return nil
 }
 
-// everyNode asks all nodes of one cluster or, where only one daemon can be asked, that.
-func (t *timeline) everyNode(ctx context.Context, a *cli.App, q api.HistoryQuery) {
-	a.From.Node = ""
-	list, err := cli.Ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.NodeAnswerList, error) {
-		return c.EveryHistory(ctx, q)
-	})
-	if err != nil {
-		message, _ := cli.Explained(err)
-		t.Missing = append(t.Missing, message)
-		if h, second := cli.Ask(ctx, a, func(c *client.Client, ctx context.Context) (*api.History, error) { return c.History(ctx, q) }); second == nil {
-			t.Histories = append(t.Histories, h)
+// askHistory asks what changed.
+func askHistory(q api.HistoryQuery) question[api.History] {
+	return question[api.History]{kind: api.KindHistory, from: func(h *api.History) api.Viewpoint { return h.SeenFrom },
+		one: func(c *client.Client, ctx context.Context) (*api.History, error) { return c.History(ctx, q) },
+		every: func(c *client.Client, ctx context.Context) (*api.NodeAnswerList, error) {
+			return c.EveryHistory(ctx, q)
+		}}
+}
+
+// add takes what nodes answered, of which a bundle has more than was asked for.
+func (t *timeline) add(all []answered[api.History], q api.HistoryQuery) {
+	for _, x := range all {
+		if x.answer != nil {
+			t.Histories = append(t.Histories, x.answer.Keep(q))
 		}
-		return
-	}
-	for _, item := range list.Items {
-		var h api.History
+		if x.Alone != "" {
+			t.Missing = append(t.Missing, x.Alone)
+		}
 		switch {
-		case item.Error != nil:
-			t.Missing = append(t.Missing, item.Error.Message)
-		case json.Unmarshal(item.Answer, &h) != nil || h.Kind != api.KindHistory:
-			t.Missing = append(t.Missing, fmt.Sprintf("node %s: its answer is not from this version of strait", item.Node))
-		default:
-			t.Histories = append(t.Histories, h.Keep(q))
+		case x.Error != "" && x.Node != "":
+			t.Missing = append(t.Missing, "node "+x.Node+": "+strings.TrimPrefix(x.Error, "node "+x.Node+": "))
+		case x.Error != "":
+			t.Missing = append(t.Missing, x.Error)
 		}
 	}
+	slices.Sort(t.Missing)
+}
+
+// group makes events of the histories.
+func (t *timeline) group() {
+	var items []api.NodeItem
+	for _, h := range t.Histories {
+		for _, i := range h.Items {
+			items = append(items, api.NodeItem{Node: h.SeenFrom.Cluster + "/" + h.SeenFrom.Node, HistoryItem: i})
+		}
+	}
+	t.Events = api.Timeline(items)
+}
+
+// bounds describes what the histories do not have of what was asked for.
+func (t *timeline) bounds(q api.HistoryQuery, zone *time.Location) (lines []string) {
+	for _, h := range t.Histories {
+		if q.Since.Before(h.Begins) && !h.Begins.IsZero() {
+			lines = append(lines, fmt.Sprintf("%s %s/%s has noted what happened since %s", api.Warn, h.SeenFrom.Cluster, h.SeenFrom.Node, h.Begins.In(zone).Format(time.DateTime)))
+		}
+		if h.LeftOut > 0 {
+			lines = append(lines, fmt.Sprintf("%s %s/%s noted %d more before these; ask for less at once: --since, --until or a NAME", api.Warn, h.SeenFrom.Cluster, h.SeenFrom.Node, h.LeftOut))
+		}
+	}
+	return lines
 }
 
 func (t *timeline) print(a *cli.App, q api.HistoryQuery) {
 	p, now := a.Printer(), a.Now()
-	for _, h := range t.Histories {
-		if q.Since.Before(h.Begins) && !h.Begins.IsZero() {
-			p.Line("%s %s/%s has noted what happened since %s", api.Warn, h.SeenFrom.Cluster, h.SeenFrom.Node, h.Begins.In(now.Location()).Format(time.DateTime))
-		}
-		if h.LeftOut > 0 {
-			p.Line("%s %s/%s noted %d more before these; ask for less at once: --since, --until or a NAME", api.Warn, h.SeenFrom.Cluster, h.SeenFrom.Node, h.LeftOut)
-		}
+	for _, line := range t.bounds(q, now.Location()) {
+		p.Line("%s", line)
 	}
 	if len(t.Events) == 0 && len(t.Histories) > 0 {
 		a.Hint("nothing changed since %s; ask for more with --since", q.Since.In(now.Location()).Format(time.DateTime))
 	} else if len(t.Events) > 0 {
 		cli.Show(a, p, table.Timeline, t.Events)
 	}
-	slices.Sort(t.Missing)
 	for _, m := range t.Missing {
 		p.Line("%s %s", api.Bad, m)
 	}

@@ -145,6 +145,10 @@ func (f topFlags) show(a *cli.App, l *api.TopList) error {
 	})
 }
 
+// askTraffic asks what a node counted so far.
+var askTraffic = question[api.TrafficList]{path: "traffic", kind: api.KindTraffic, one: (*client.Client).Traffic,
+	from: func(l *api.TrafficList) api.Viewpoint { return l.SeenFrom }}
+
 // gatherTraffic asks the nodes that the flags choose for what they counted so far.
 func gatherTraffic(ctx context.Context, a *cli.App) (lists []*api.TrafficList, nodes []api.AskedNode, err error) {
 	every, err := a.AsksCluster(ctx)
@@ -158,8 +162,7 @@ func gatherTraffic(ctx context.Context, a *cli.App) (lists []*api.TrafficList, n
 		}
 		return []*api.TrafficList{l}, []api.AskedNode{{Cluster: l.SeenFrom.Cluster, Node: l.SeenFrom.Node, Partial: l.Partial}}, nil
 	}
-	for _, x := range askEach(ctx, a, question[api.TrafficList]{path: "traffic", kind: api.KindTraffic, one: (*client.Client).Traffic,
-		from: func(l *api.TrafficList) api.Viewpoint { return l.SeenFrom }}) {
+	for _, x := range askEach(ctx, a, askTraffic) {
 		if x.answer != nil {
 			x.Partial = x.answer.Partial
 			lists = append(lists, x.answer)
