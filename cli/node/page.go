@@ -22,7 +22,7 @@ import (
 
 const pageLong = `Serve a page on this machine that shows what the queries show, and keeps it up to date: what needs
 attention, round-trip times between clusters, services and where their connections go and why,
-what a change would do, and nodes. Open the address that it prints in a browser.
+who calls them, what a change would do, and nodes. Open the address that it prints in a browser.
 
 The page can change nothing. It is served on 127.0.0.1 alone, and only to browsers that have the
 token in the address: as long as the command runs, any user of this machine who has the address can
@@ -82,6 +82,7 @@ type pageAddress struct {
 type page struct {
 	app    *cli.App
 	places []*place
+	counts counts
 }
 
 // place is one cluster that is asked.
@@ -175,6 +176,7 @@ func (p *page) views() map[string]ui.View {
 		"clusterset": p.clusterset,
 		"services":   p.services,
 		"service":    p.service,
+		"flows":      p.flows,
 		"whatif":     p.whatIf,
 		"nodes":      p.nodes,
 	}
@@ -242,7 +244,10 @@ type whose struct {
 func whoseOf(v api.Viewpoint) whose { return whose{v.Cluster, v.Node, v.Clusters, v.Computed} }
 
 // line is the command line that shows the same, to copy.
-func (p *page) line(at *place, args ...string) string {
+func (p *page) line(at *place, args ...string) string { return p.lineAt([]*place{at}, args...) }
+
+// lineAt is the command line that asks several clusters.
+func (p *page) lineAt(places []*place, args ...string) string {
 	f := p.app.From
 	words := append([]string{p.app.Program}, args...)
 	add := func(flag, value, usual string) {
@@ -250,11 +255,13 @@ func (p *page) line(at *place, args ...string) string {
 			words = append(words, flag, value)
 		}
 	}
-	if at.context == "" && f.Kubeconfig == "" {
+	if places[0].context == "" && f.Kubeconfig == "" {
 		add("--socket", p.app.Socket, api.DefaultSocket)
 	}
 	add("--file", f.File, "")
-	add("--context", at.context, "")
+	for _, at := range places {
+		add("--context", at.context, "")
+	}
 	add("--kubeconfig", f.Kubeconfig, "")
 	add("--strait-namespace", f.Namespace, "strait-system")
 	add("--node", f.Node, "")

@@ -165,7 +165,8 @@ var Table = []Package{
 	// What the commands of strait have in common, and its groups of commands, which do not know each other.
 	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table"}},
 	{Path: "cli/check", Pure: true, Imports: []string{"daemon/api", "datapath", "internal/problem"}},
-	{Path: "cli/node", Imports: []string{"cli", "cli/check", "cli/ui", "web", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"}},
+	{Path: "cli/node", Imports: []string{"cli", "cli/check", "cli/ui", "web", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"},
+		Tests: []string{"daemon/api/fake", "daemon/api/server"}},
 	// Like the demo, it also reads the pinned maps: the daemon can be dead.
 	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{

@@ -2,7 +2,7 @@
 import { h, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { Sheet, useView, Whose } from './ask';
-import { Age, Line, SeenFrom, Section, Text } from './parts';
+import { Age, Line, Notes, SeenFrom, Section } from './parts';
 import { change, Route } from './route';
 import { Filter, Table } from './table';
 
@@ -20,7 +20,7 @@ export function Nodes({ route }: { route: Route }) {
       <Filter value={route.values.get('q') ?? ''} onInput={(q) => change({ q })} onlyWrong={route.values.get('wrong') === '1'}
         onWrong={(w) => change({ wrong: w ? '1' : '' })} shown={shown} all={v.table.rows.length} noun={v.table.rows.length === 1 ? 'node' : 'nodes'} />
       <Table sheet={v.table} label="Nodes" filter={route.values.get('q') ?? ''} onlyWrong={route.values.get('wrong') === '1'} onCount={setShown} />
-      {v.notes.map((note) => <p key={note}><Text of={note} /></p>)}
+      <Notes of={v.notes} />
       {v.from && <Section title="Tunnels"><p class="muted">what the tunnel from the row's node to the column's carries, and its round trip</p>
         <Table sheet={v.from} label="Tunnels from each node" plain /></Section>}
       <Line of={v.line} />

@@ -1,5 +1,5 @@
 // What several views have in common: cells with a verdict, bars, the age of a view, and lines to copy.
-import { h, ComponentChildren } from 'preact';
+import { h, ComponentChildren, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { Answer, staleAfter, useNow, Whose } from './ask';
 
@@ -59,6 +59,11 @@ export function Age({ of }: { of: Answer<unknown> }) {
 export function SeenFrom({ whose }: { whose: Whose }) {
   return <p class="muted">clusterset of {whose.clusters} {whose.clusters === 1 ? 'cluster' : 'clusters'} · seen from <b>{whose.cluster}/{whose.node}</b>
     {whose.computed && ' · computed by another node, which does not see that kernel'}</p>;
+}
+
+// Notes are lines of what is missing, or else worth a word.
+export function Notes({ of }: { of: string[] }) {
+  return <>{of.map((note) => <p key={note}><Text of={note} /></p>)}</>;
 }
 
 // Line is the command that shows the same in a terminal.

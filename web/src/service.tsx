@@ -1,6 +1,7 @@
 // One service: every endpoint with the reason why it is in use or not, and what a change would do.
 import { h, Fragment } from 'preact';
 import { Sheet, useView, Whose } from './ask';
+import { Flows } from './flows';
 import { Age, Bar, Line, SeenFrom, Section, Text, TierShare } from './parts';
 import { change, Route } from './route';
 import { Table } from './table';
@@ -36,6 +37,7 @@ export function Service({ route }: { route: Route }) {
           : <Table sheet={f.table} label={'Endpoints of ' + f.addr} plain />}
       </Section>)}
       <Line of={v.line} />
+      <Flows service={name} />
       <WhatIf route={route} service={name} clusters={v.clusters} nodes={v.nodes} />
     </>}
   </>;

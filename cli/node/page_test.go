@@ -1,0 +1,169 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"strait.io/strait/cli"
+	"strait.io/strait/daemon/api"
+	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/daemon/api/fake"
+	"strait.io/strait/daemon/api/server"
+	"strait.io/strait/daemon/api/support"
+	"strait.io/strait/internal/testutil"
+)
+
+// now is the clock of the program in these tests. That of the sample's daemon stands still a little before.
+func now() time.Time { return fake.Sample().Status.Time.Add(30 * time.Minute) }
+
+// daemon answers from a view until the test ends. Alone, it cannot ask other nodes.
+func daemon(t *testing.T, v *fake.View) (socket string, source *fake.Source) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "strait-t-") // t.TempDir can be longer than a socket's path may be
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, source = filepath.Join(dir, "strait.sock"), fake.NewSource(v)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.New(server.Config{Socket: socket}, source).Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("server: %v", err)
+		}
+		os.RemoveAll(dir)
+	})
+	testutil.Eventually(t, 10*time.Second, func() error {
+		_, err := client.OnSocket(socket).Status(t.Context())
+		return err
+	})
+	return socket, source
+}
+
+// pageOf is a page of the daemon behind a socket. Its context is not one of a cluster.
+func pageOf(socket string) *page {
+	a := &cli.App{Program: "strait", Socket: socket, Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Now: now}
+	a.From.Namespace = "strait-system"
+	return newPage(a)
+}
+
+// bundled is a page of a support bundle of the daemon behind a socket.
+func bundled(t *testing.T, socket string) *page {
+	t.Helper()
+	b := support.New(now(), "test")
+	if err := b.Collect(t.Context(), client.OnSocket(socket), ""); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	var text bytes.Buffer
+	if err := b.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, c := pageOf("/nonexistent").app, &cobra.Command{}
+	a.AskFlags(c)
+	a.From.File = file
+	if err := c.PreRunE(c, nil); err != nil {
+		t.Fatal(err)
+	}
+	return newPage(a)
+}
+
+// view asks a page for a view of a type.
+func view[V any](t *testing.T, p *page, name, query string) V {
+	t.Helper()
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.views()[name](t.Context(), q)
+	if err != nil {
+		t.Fatalf("%s?%s: %v", name, query, err)
+	}
+	return got.(V)
+}
+
+// inUse is a view with connections to two services.
+func inUse() *fake.View {
+	v := fake.Sample()
+	bytes := func(n uint64) *uint64 { return &n }
+	front := v.Services[0].Frontends[0]
+	v.Flows = []api.Flow{
+		{Client: api.FlowClient{Cluster: "a", Node: "n1", Name: "shop/web-1", Kind: api.ClientPod}, Service: "default/serve", Frontend: front.Addr, Port: "http",
+			Backend:    api.FlowBackend{Addr: netip.MustParseAddrPort("10.0.1.1:80"), Cluster: "b", Node: "n1", Pod: "serve-1", Tier: "clusterset"},
+			FlowCounts: api.FlowCounts{Open: 3, Sent: bytes(2048), Received: bytes(4096)}, RTT: 90},
+		{Client: api.FlowClient{Cluster: "a", Node: "n1", Name: "10.0.0.9", Kind: api.ClientAddress}, Service: "default/cart", Frontend: front.Addr,
+			Backend: api.FlowBackend{Addr: netip.MustParseAddrPort("10.0.0.7:80")}, FlowCounts: api.FlowCounts{Open: 9}},
+	}
+	return v
+}
+
+// TestPageFlows: the rows of strait flows, of one service, with rates once there are two counts, and with what did
+// not answer.
+func TestPageFlows(t *testing.T) {
+	socket, source := daemon(t, inUse())
+	p, moved := pageOf(socket), time.Duration(0)
+	p.app.Now = func() time.Time { return now().Add(moved) }
+	v := view[flowsView](t, p, "flows", "name=default/serve")
+	want := []string{"shop/web-1", "a/n1", "default/serve:http", "serve-1", "b/n1", "3", "2.0 KiB", "4.0 KiB", "90.0 ms"}
+	if len(v.Table.Rows) != 1 || !slices.Equal(v.Table.Rows[0], want) {
+		t.Errorf("the rows are %q, want %q", v.Table.Rows, want)
+	}
+	if v.Seen != "clients on a/n1" || v.Total != "3 open · – new/s · – refused/s" || v.Line != "strait flows default/serve --node '*' --socket "+socket {
+		t.Errorf("%+v", v)
+	}
+	if len(v.Notes) != 1 || !strings.HasPrefix(v.Notes[0], "! cluster a: only node n1 was asked: ") {
+		t.Errorf("the notes are %q", v.Notes)
+	}
+	next := inUse()
+	next.Status.Time = next.Status.Time.Add(2 * time.Second)
+	next.Services[0].Frontends[0].Connects += 6
+	next.Services[0].Frontends[0].Endpoints[1].Connects += 6
+	source.Store(next)
+	moved = 2 * time.Second
+	v = view[flowsView](t, p, "flows", "name=default/serve")
+	if v.Total != "3 open · 3.0 new/s · 0 refused/s" {
+		t.Errorf("the total is %q", v.Total)
+	}
+	if want := [][]string{{"b", "3", "3.0", "2.0 KiB", "4.0 KiB"}, {"a", "0", "0", "–", "–"}}; !slices.EqualFunc(v.Clusters.Rows, want, slices.Equal[[]string]) {
+		t.Errorf("by cluster: %q, want %q", v.Clusters.Rows, want)
+	}
+	// What is older says nothing about now.
+	moved += time.Hour
+	if v = view[flowsView](t, p, "flows", "name=default/serve"); !strings.Contains(v.Total, "– new/s") {
+		t.Errorf("after an hour without a page, the total is %q", v.Total)
+	}
+	if v = view[flowsView](t, p, "flows", "name=default/none"); len(v.Table.Rows) != 0 || v.Total != "" {
+		t.Errorf("of a service without connections: %+v", v)
+	}
+	var exit *cli.ExitError
+	if _, err := p.flows(t.Context(), url.Values{}); !errors.As(err, &exit) || exit.Code != cli.ExitUsage {
+		t.Errorf("without a name: %v", err)
+	}
+}
+
+// TestPageFlowsOfBundle: those that were open when the bundle was made, of the one service, without rates.
+func TestPageFlowsOfBundle(t *testing.T) {
+	socket, _ := daemon(t, inUse())
+	p := bundled(t, socket)
+	for range 2 {
+		v := view[flowsView](t, p, "flows", "name=default/serve")
+		if len(v.Table.Rows) != 1 || v.Table.Rows[0][0] != "shop/web-1" || v.Total != "3 open · – new/s · – refused/s" {
+			t.Errorf("%+v", v)
+		}
+	}
+}
