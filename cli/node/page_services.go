@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"time"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
@@ -68,7 +69,9 @@ type serviceView struct {
 	// Clusters and Nodes are those that its endpoints are in, for changes to try.
 	Clusters []string `json:"clusters"`
 	Nodes    []string `json:"nodes"`
-	Line     string   `json:"line"`
+	// Past says of which moment the view is, and what is not known of it; missing if it is of now.
+	Past []string `json:"past,omitempty"`
+	Line string   `json:"line"`
 }
 
 type frontendView struct {
@@ -84,7 +87,14 @@ func (p *page) service(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	name, from := q.Get("name"), q.Get("from")
+	then, err := pastMoment(q.Get("at"), p.app.Now())
+	if err != nil {
+		return nil, err
+	}
 	answer, err := ask(ctx, at, func(c *client.Client, ctx context.Context) (*api.Explanation, error) {
+		if !then.IsZero() {
+			return c.ExplainAt(ctx, name, from, then)
+		}
 		return c.Explain(ctx, name, from)
 	})
 	if err != nil {
@@ -92,6 +102,9 @@ func (p *page) service(ctx context.Context, q url.Values) (any, error) {
 	}
 	s := answer.Service
 	v := serviceView{Whose: whoseOf(answer.SeenFrom), Name: s.Name, About: cli.Clean(exportLine(s)), Policies: s.Policies, Frontends: []frontendView{}}
+	if answer.SeenFrom.Past != nil {
+		v.Past = cleanLines(pastLines(answer.SeenFrom, p.app.Now().Location()))
+	}
 	if len(s.Frontends) == 0 {
 		v.None = table.Why(s)
 	}
@@ -107,7 +120,7 @@ func (p *page) service(ctx context.Context, q url.Values) (any, error) {
 		}
 	}
 	v.Clusters, v.Nodes = sorted(clusters), sorted(nodes)
-	v.Line = p.line(at, explainArgs(name, from, "")...)
+	v.Line = p.line(at, explainArgs(name, from, "", then)...)
 	return v, nil
 }
 
@@ -121,7 +134,7 @@ func sorted(names map[string]bool) []string {
 }
 
 // explainArgs are the arguments of the command that shows the same.
-func explainArgs(service, from, change string) []string {
+func explainArgs(service, from, change string, then time.Time) []string {
 	args := []string{"explain"}
 	if service != "" {
 		args = append(args, service)
@@ -131,6 +144,9 @@ func explainArgs(service, from, change string) []string {
 	}
 	if change != "" {
 		args = append(args, "--what-if", change)
+	}
+	if !then.IsZero() {
+		args = append(args, "--at", then.UTC().Format(time.RFC3339Nano))
 	}
 	return args
 }
@@ -162,7 +178,7 @@ func (p *page) whatIf(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	v := whatIfView{Whose: whoseOf(w.SeenFrom), Summary: []string{}, Each: []movedView{},
-		Moved: sheetOf(p, table.Moved, w.Moved[:min(len(w.Moved), maxShown)], table.Form{}, false), Line: p.line(at, explainArgs(service, from, change)...)}
+		Moved: sheetOf(p, table.Moved, w.Moved[:min(len(w.Moved), maxShown)], table.Form{}, false), Line: p.line(at, explainArgs(service, from, change, time.Time{})...)}
 	for _, line := range cli.WhatIfLines(w) {
 		v.Summary = append(v.Summary, cli.Clean(line))
 	}

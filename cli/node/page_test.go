@@ -21,6 +21,7 @@ import (
 	"strait.io/strait/daemon/api/fake"
 	"strait.io/strait/daemon/api/server"
 	"strait.io/strait/daemon/api/support"
+	"strait.io/strait/daemon/api/table"
 	"strait.io/strait/internal/testutil"
 )
 
@@ -164,6 +165,43 @@ func TestPageFlowsOfBundle(t *testing.T) {
 		v := view[flowsView](t, p, "flows", "name=default/serve")
 		if len(v.Table.Rows) != 1 || v.Table.Rows[0][0] != "shop/web-1" || v.Total != "3 open · – new/s · – refused/s" {
 			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// TestPageOfThePast: the view of a service at a moment has what strait explain --at has, says that it is of the past,
+// and ends with the command for the same moment.
+func TestPageOfThePast(t *testing.T) {
+	v := fake.Sample()
+	began := v.Status.Time
+	v.History = []api.HistoryItem{{Seq: 1, Time: began}}
+	socket, _ := daemon(t, v)
+	p := pageOf(socket)
+	at := began.Add(time.Minute)
+	got := view[serviceView](t, p, "service", "name=default/serve&at="+at.Format(time.RFC3339Nano))
+	if len(got.Past) != 1 || !strings.HasPrefix(got.Past[0], "clusterset of 3 clusters · seen from a/n1 · as noted at 2026-11-20 14:00:00 UTC, by its clock, and nothing changed since") {
+		t.Errorf("the moment is %q", got.Past)
+	}
+	if want := "strait explain default/serve --at 2026-11-20T14:01:00Z --socket " + socket; got.Line != want {
+		t.Errorf("the line is %q, want %q", got.Line, want)
+	}
+	want, err := client.OnSocket(socket).ExplainAt(t.Context(), "default/serve", "", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := sheetOf(p, table.Explained, table.Candidates(want.Service.Frontends[0]), table.Form{}, false).Rows
+	if len(got.Frontends) != 1 || !slices.EqualFunc(got.Frontends[0].Table.Rows, rows, slices.Equal[[]string]) || !strings.Contains(got.Frontends[0].Line, "new connections went to") {
+		t.Errorf("the frontends are %+v, want the rows %q", got.Frontends, rows)
+	}
+	if now := view[serviceView](t, p, "service", "name=default/serve"); now.Past != nil || strings.Contains(now.Line, "--at") {
+		t.Errorf("now: %+v", now)
+	}
+	for query, want := range map[string]string{
+		"at=2026-11-01": "nothing is noted of 2026-11-01T00:00:00Z", "at=soon": `"soon" is no time`, "at=13:00": "nothing is noted of 2026-11-20T13:00:00Z",
+	} {
+		q, _ := url.ParseQuery("name=default/serve&" + query)
+		if _, err := p.service(t.Context(), q); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", query, err, want)
 		}
 	}
 }

@@ -22,13 +22,13 @@ function App() {
   const frame = useView<Frame>('frame').view;
   const at = route.path[0] ?? '';
   const context = route.values.get('context') ?? '';
-  const where = route.path.join('/');
+  const where = route.path.join('/'), then = route.values.get('at') ?? '';
   const first = useRef(true);
   useEffect(() => {
-    document.title = (at === 'service' ? route.path.slice(1).join('/') : views.find((v) => v.path === at)?.name ?? 'Not found') + ' · strait';
+    document.title = (at === 'service' ? route.path.slice(1).join('/') + (then ? ' in the past' : '') : views.find((v) => v.path === at)?.name ?? 'Not found') + ' · strait';
     if (!first.current) main.current?.querySelector('h1')?.focus();
     first.current = false;
-  }, [where]);
+  }, [where, then]);
   useEffect(() => {
     const key = (e: KeyboardEvent) => {
       const field = document.getElementById('filter');

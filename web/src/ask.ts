@@ -3,8 +3,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 const every = 2000;
-// A view that is older than this is stale, in seconds, beside the time for which strait ui makes no newer one.
-export const staleAfter = 6;
+// A view that is older than this many times its pause is stale, beside the time for which strait ui makes no newer one.
+export const stale = 3;
 
 const kept = 'strait-token';
 
@@ -26,6 +26,8 @@ export interface Answer<V> {
   // came is when the view was new, by this browser's monotonic clock.
   came: number;
   rest?: number;
+  // pause is how long the page waits until it asks again, in ms.
+  pause?: number;
   error?: string;
   try?: string;
 }
@@ -47,8 +49,8 @@ async function ask<V>(path: string, last: Answer<V> & { tag?: string }, signal: 
   return { view, tag: body.tag, came: performance.now() - 1000 * body.age, rest: body.rest, error: body.error, try: body.try };
 }
 
-// useView asks for a view as long as it is shown. Its parameters that are empty are left out.
-export function useView<V>(name: string, parameters: Record<string, string> = {}): Answer<V> {
+// useView asks for a view as long as it is shown, again after a pause. Its parameters that are empty are left out.
+export function useView<V>(name: string, parameters: Record<string, string> = {}, pause = every): Answer<V> {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, v]) => v)).toString();
   const path = name && name + (query && '?' + query);
   const [state, set] = useState<{ path: string; answer: Answer<V> }>({ path, answer: { came: 0 } });
@@ -65,7 +67,7 @@ export function useView<V>(name: string, parameters: Record<string, string> = {}
       try {
         last.current = await ask<V>(path, last.current, end.signal);
         set({ path, answer: last.current });
-        timer = setTimeout(look, every) as unknown as number;
+        timer = setTimeout(look, last.current.error ? every : pause) as unknown as number;
       } catch { /* the view is not shown any more */ }
       busy = false;
     };
@@ -73,8 +75,8 @@ export function useView<V>(name: string, parameters: Record<string, string> = {}
     document.addEventListener('visibilitychange', seen);
     look();
     return () => { end.abort(); clearTimeout(timer); document.removeEventListener('visibilitychange', seen); };
-  }, [path]);
-  return state.path === path ? state.answer : { came: 0 };
+  }, [path, pause]);
+  return { ...(state.path === path ? state.answer : { came: 0 }), pause };
 }
 
 // useNow renders again every second, for ages.

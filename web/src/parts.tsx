@@ -1,7 +1,7 @@
 // What several views have in common: cells with a verdict, bars, the age of a view, and lines to copy.
 import { h, ComponentChildren, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
-import { Answer, staleAfter, useNow, Whose } from './ask';
+import { Answer, stale, useNow, Whose } from './ask';
 
 // The verdicts that a cell or line can begin with: how they are called, for who cannot see them.
 const verdicts: Record<string, [string, string]> = {
@@ -49,7 +49,7 @@ export function Age({ of }: { of: Answer<unknown> }) {
     return of.error ? <p class="banner" role="alert"><Glyph of="✗" /> {of.error}{of.try && <span class="try">try <code>{of.try}</code></span>}</p>
       : <p class="muted" role="status">asking…</p>;
   }
-  if (!of.error && seconds < staleAfter + 2 * (of.rest ?? 0)) return null;
+  if (!of.error && seconds < stale * (of.pause ?? 0) / 1000 + 2 * (of.rest ?? 0)) return null;
   return <p class="banner" role="alert">
     <Glyph of="!" /> stale: what is shown is {age(seconds)} old{of.error ? ': ' + of.error : ''}
     {of.try && <span class="try">try <code>{of.try}</code></span>}

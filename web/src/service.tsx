@@ -1,33 +1,41 @@
-// One service: every endpoint with the reason why it is in use or not, and what a change would do.
+// One service: every endpoint with the reason why it is in use or not, now or at a moment of the past, who calls
+// it, and what a change would do.
 import { h, Fragment } from 'preact';
 import { Sheet, useView, Whose } from './ask';
 import { Flows } from './flows';
-import { Age, Bar, Line, SeenFrom, Section, Text, TierShare } from './parts';
-import { change, Route } from './route';
+import { Age, Bar, Line, Notes, SeenFrom, Section, Text, TierShare } from './parts';
+import { change, Route, to } from './route';
 import { Table } from './table';
 
 interface Frontend { addr: string; line: string; shares: TierShare[]; table: Sheet }
 interface View {
   whose: Whose; name: string; about: string; policies?: string[]; frontends: Frontend[]; none?: string;
-  clusters: string[]; nodes: string[]; line: string;
+  clusters: string[]; nodes: string[]; past?: string[]; line: string;
 }
 interface Nodes { table: Sheet }
 
+// A moment of the past stays as it is; only what came next can become known.
+const pastPause = 60_000;
+
 export function Service({ route }: { route: Route }) {
-  const context = route.values.get('context') ?? '', from = route.values.get('from') ?? '';
+  const context = route.values.get('context') ?? '', from = route.values.get('from') ?? '', at = route.values.get('at') ?? '';
   const name = route.path.slice(1).join('/');
-  const answer = useView<View>('service', { name, from, context });
+  const answer = useView<View>('service', { name, from, context, at }, at ? pastPause : undefined);
   const nodes = useView<Nodes>('nodes', { context });
   const v = answer.view;
-  return <>
-    <h1 tabIndex={-1}>{name}</h1>
+  return <div class={at ? 'then' : undefined}>
+    <h1 tabIndex={-1}>{name}{at && ' in the past'}</h1>
+    {at && <div class="banner" role="status">
+      <p><b>This is the past</b>, planned again from what was noted. <a href={to(route.path, { context, from })}>Show it as it is now</a></p>
+      {v?.past && <Notes of={v.past} />}
+    </div>}
     <Age of={answer} />
     <p class="choose"><label>New connections from <select value={from} onChange={(e) => change({ from: (e.currentTarget as HTMLSelectElement).value })}>
       <option value="">the node that answers</option>
       {(nodes.view?.table.names ?? (from ? [from] : [])).map((n) => <option key={n} value={n}>{n}</option>)}
     </select></label></p>
     {v && <>
-      <SeenFrom whose={v.whose} />
+      {!at && <SeenFrom whose={v.whose} />}
       <p>{v.about}</p>
       {v.policies && <p class="muted">shared by policy {v.policies.join(', ')}</p>}
       {v.none && <p><Text of={v.none} /></p>}
@@ -37,10 +45,12 @@ export function Service({ route }: { route: Route }) {
           : <Table sheet={f.table} label={'Endpoints of ' + f.addr} plain />}
       </Section>)}
       <Line of={v.line} />
-      <Flows service={name} />
-      <WhatIf route={route} service={name} clusters={v.clusters} nodes={v.nodes} />
+      {!at && <>
+        <Flows service={name} />
+        <WhatIf route={route} service={name} clusters={v.clusters} nodes={v.nodes} />
+      </>}
     </>}
-  </>;
+  </div>;
 }
 
 interface After { whose: Whose; summary: string[]; moved: Sheet; each: { addr: string; table: Sheet }[]; line: string }
