@@ -121,7 +121,10 @@ func knownServices(ctx context.Context, a *cli.App, l *api.FlowList, names cli.N
 }
 
 // titleOf is the first line of what several nodes answered.
-func titleOf(nodes []api.AskedNode) string {
+func titleOf(nodes []api.AskedNode) string { return "clients on " + nodesOf(nodes) }
+
+// nodesOf is which nodes answered.
+func nodesOf(nodes []api.AskedNode) string {
 	clusters, answered := map[string]bool{}, 0
 	for _, n := range nodes {
 		if n.Error == "" {
@@ -130,13 +133,13 @@ func titleOf(nodes []api.AskedNode) string {
 		}
 	}
 	if len(nodes) == 1 && answered == 1 {
-		return "clients on " + nodes[0].Cluster + "/" + nodes[0].Node
+		return nodes[0].Cluster + "/" + nodes[0].Node
 	}
 	text := api.Count(answered, "node")
 	if answered < len(nodes) {
 		text = fmt.Sprintf("%d of %s", answered, api.Count(len(nodes), "node"))
 	}
-	return "clients on " + text + " of " + api.Count(len(clusters), "cluster")
+	return text + " of " + api.Count(len(clusters), "cluster")
 }
 
 // notWhole prints why nodes have no answer, and what is missing in the answers of others.

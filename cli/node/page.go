@@ -22,7 +22,8 @@ import (
 
 const pageLong = `Serve a page on this machine that shows what the queries show, and keeps it up to date: what needs
 attention, round-trip times between clusters, services and where their connections go and why,
-who calls them, what a change would do, and nodes. Open the address that it prints in a browser.
+who calls them, what a change would do, nodes, and what changed when and why. Open the address that
+it prints in a browser.
 
 The page can change nothing. It is served on 127.0.0.1 alone, and only to browsers that have the
 token in the address: as long as the command runs, any user of this machine who has the address can
@@ -179,6 +180,7 @@ func (p *page) views() map[string]ui.View {
 		"flows":      p.flows,
 		"whatif":     p.whatIf,
 		"nodes":      p.nodes,
+		"timeline":   p.timeline,
 	}
 }
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -116,10 +117,16 @@ func (c *counts) ask(ctx context.Context, p *page) (before, after []*api.Traffic
 	return c.before, c.after, nil
 }
 
-// cleanLines makes lines safe to show.
+// mostNotes is how many notes the page shows.
+const mostNotes = 12
+
+// cleanLines makes lines safe to show. Of many, as from many nodes, the first are enough.
 func cleanLines(lines []string) []string {
 	out := []string{}
-	for _, l := range lines {
+	for i, l := range lines {
+		if i == mostNotes {
+			return append(out, fmt.Sprintf("… and %d more", len(lines)-i))
+		}
 		out = append(out, strings.TrimSpace(cli.Clean(l)))
 	}
 	return out

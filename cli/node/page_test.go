@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"os"
@@ -202,6 +203,77 @@ func TestPageOfThePast(t *testing.T) {
 		q, _ := url.ParseQuery("name=default/serve&" + query)
 		if _, err := p.service(t.Context(), q); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", query, err, want)
+		}
+	}
+}
+
+// noted are what a node noted while a machine of another cluster died, and since.
+func noted() []api.HistoryItem {
+	at, cause := fake.Sample().Status.Time, func(kind api.CauseKind, subject, text string) []api.Cause {
+		return []api.Cause{{Kind: kind, Subject: subject, Text: text}}
+	}
+	effects := []api.Effect{{Service: "default/serve", From: "clusterset 100 % (b)", To: "nowhere"}}
+	for i := range 8 {
+		effects = append(effects, api.Effect{Service: fmt.Sprintf("default/more-%d", i), From: "zone 100 % (a)"})
+	}
+	return []api.HistoryItem{
+		{Seq: 1, Time: at.Add(-26 * time.Hour), Causes: cause(api.CauseStarted, "straitd", "v1 started")},
+		{Seq: 2, Time: at, Causes: cause(api.CauseContact, "node b/n2", "alive → silent"), Effects: effects, MoreEffects: 3},
+		{Seq: 3, Time: at.Add(4 * time.Second), Causes: cause(api.CauseDead, "node b/n2", "is dead\x1b[31m")},
+		{Seq: 4, Time: at.Add(20 * time.Minute), Causes: cause(api.CauseEndpoint, "default/cart", "1 endpoint became ready in a")},
+	}
+}
+
+// TestPageTimeline: causes with their effects, the newest first, as far back as is chosen, with links to the
+// services, now and then.
+func TestPageTimeline(t *testing.T) {
+	v := fake.Sample()
+	v.History = noted()
+	socket, _ := daemon(t, v)
+	for _, p := range []*page{pageOf(socket), bundled(t, socket)} {
+		live := p.app.From.File == ""
+		for query, want := range map[string]string{
+			"":                             "default/cart, node b/n2",
+			"since=15m":                    "default/cart",
+			"since=all":                    "default/cart, node b/n2, straitd",
+			"since=all&name=b":             "node b/n2",
+			"name=default/more-3":          "node b/n2",
+			"name=default/none":            "",
+			"since=2026-11-20T14:10:00Z":   "default/cart",
+			"since=15m&name=default/serve": "",
+		} {
+			got := view[timelineView](t, p, "timeline", query)
+			var subjects []string
+			for _, name := range got.Table.Names {
+				words := strings.Fields(name)
+				subjects = append(subjects, strings.Join(words[:min(len(words), 1+strings.Count(words[0], "node"))], " "))
+			}
+			if s := strings.Join(subjects, ", "); s != want || len(got.Events) != len(got.Table.Rows) {
+				t.Errorf("%s: %s, want %s", query, s, want)
+			}
+		}
+		got := view[timelineView](t, p, "timeline", "since=all")
+		death := got.Table.Rows[1]
+		if i := slices.Index(got.Table.Columns, "WHAT"); death[i] != "node b/n2 alive → silent, is dead?[31m" {
+			t.Errorf("what happened is %q", death)
+		}
+		e, at := got.Events[1], "2026-11-20T14:00:04Z"
+		if !live {
+			at = "" // a bundle has not what plans were made from
+		}
+		if len(e.Services) != mostLinked || e.Services[0] != "default/serve" || e.More != 6 || e.At != at {
+			t.Errorf("it leads to %+v", e)
+		}
+		if last := len(got.Notes) - 1; last < 0 || !strings.HasPrefix(got.Notes[0], "! a/n1 has noted what happened since 2026-11-19 12:00:00") ||
+			live && !strings.HasPrefix(got.Notes[last], api.Bad) {
+			t.Errorf("the notes are %q", got.Notes)
+		}
+		if want := "strait timeline --since 2026-11-19T12:00:00Z -o wide --node '*' "; !strings.HasPrefix(got.Line, want) && live || got.Seen != "noted by a/n1" || got.Zone != "UTC" {
+			t.Errorf("seen %q, zone %q, line %q", got.Seen, got.Zone, got.Line)
+		}
+		q := url.Values{"since": {"soon"}}
+		if _, err := p.timeline(t.Context(), q); err == nil || !strings.Contains(err.Error(), `"soon" is no time`) {
+			t.Errorf("since soon: %v", err)
 		}
 	}
 }

@@ -7,6 +7,10 @@ import { Nodes } from './nodes';
 import { change, Route, to, useRoute } from './route';
 import { Service } from './service';
 import { Services } from './services';
+import { Timeline } from './timeline';
+
+// These views ask all contexts.
+const ofAll = ['', 'timeline'];
 
 interface Frame { contexts: string[]; version: string; bundle?: string; made?: string }
 
@@ -14,6 +18,7 @@ const views = [
   { path: '', name: 'Clusterset', of: () => <Clusterset /> },
   { path: 'services', name: 'Services', of: (r: Route) => <Services route={r} /> },
   { path: 'nodes', name: 'Nodes', of: (r: Route) => <Nodes route={r} /> },
+  { path: 'timeline', name: 'Timeline', of: (r: Route) => <Timeline route={r} /> },
 ];
 
 function App() {
@@ -47,7 +52,7 @@ function App() {
       <span class="brand">strait</span>
       <nav aria-label="Views"><ul>{views.map((v) => <li key={v.path}>
         <a href={to([v.path].filter(Boolean), { context })} aria-current={v.path === at || v.path === 'services' && at === 'service' ? 'page' : undefined}>{v.name}</a></li>)}</ul></nav>
-      {frame && frame.contexts.length > 1 && at !== '' && <label>context <select value={context || frame.contexts[0]}
+      {frame && frame.contexts.length > 1 && !ofAll.includes(at) && <label>context <select value={context || frame.contexts[0]}
         onChange={(e) => change({ context: (e.currentTarget as HTMLSelectElement).value })}>{frame.contexts.map((c) => <option key={c}>{c}</option>)}</select></label>}
     </header>
     {frame?.bundle && <p class="banner" role="status">from a support bundle, {frame.bundle}, made {frame.made?.slice(0, 19).replace('T', ' ')} UTC: nothing here changes</p>}

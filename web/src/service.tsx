@@ -36,7 +36,7 @@ export function Service({ route }: { route: Route }) {
     </select></label></p>
     {v && <>
       {!at && <SeenFrom whose={v.whose} />}
-      <p>{v.about}</p>
+      <p>{v.about} · <a href={to(['timeline'], { name })}>what changed for it</a></p>
       {v.policies && <p class="muted">shared by policy {v.policies.join(', ')}</p>}
       {v.none && <p><Text of={v.none} /></p>}
       {v.frontends.map((f) => <Section key={f.addr} title={f.addr}>

@@ -17,8 +17,10 @@ interface Properties {
   onlyWrong?: boolean;
   // onCount is told how many rows are shown.
   onCount?: (shown: number) => void;
-  // plain tables keep the order of the CLI.
+  // plain tables keep their order.
   plain?: boolean;
+  // wrap breaks long cells into lines, unless there are too many rows.
+  wrap?: boolean;
 }
 
 const collator = new Intl.Collator('en', { numeric: true });
@@ -31,7 +33,7 @@ function order(p: Properties, column: number, down: boolean): number[] {
   for (let i = 0; i < rows.length; i++) {
     if (p.onlyWrong && !wrong(rows[i])) continue;
     if (words.length) {
-      const text = rows[i].join('\n').toLowerCase();
+      const text = [...rows[i], p.sheet.names?.[i]].join('\n').toLowerCase();
       if (!words.every((w) => text.includes(w))) continue;
     }
     out.push(i);
@@ -57,7 +59,7 @@ export function Table(p: Properties) {
   const first = virtual ? Math.max(0, Math.min(Math.floor(top / height), shown.length) - around) : 0;
   const end = virtual ? Math.min(shown.length, first + Math.ceil(room / height) + 2 * around) : shown.length;
   const choose = (column: number) => setSort(sort.column !== column ? { column, down: false } : sort.down ? { column: -1, down: false } : { column, down: true });
-  return <div class={virtual ? 'box virtual' : 'box'} ref={box} tabIndex={0} role="region" aria-label={p.label}
+  return <div class={virtual ? 'box virtual' : p.wrap ? 'box wrap' : 'box'} ref={box} tabIndex={0} role="region" aria-label={p.label}
     onScroll={virtual ? (e) => setTop((e.currentTarget as HTMLElement).scrollTop) : undefined}>
     <table aria-label={p.label} aria-rowcount={virtual ? shown.length + 1 : undefined}>
       <thead><tr aria-rowindex={virtual ? 1 : undefined}>{p.sheet.columns.map((name, c) =>
@@ -81,12 +83,12 @@ export function Table(p: Properties) {
 
 // Filter is the field above a table.
 export function Filter({ value, onInput, onlyWrong, onWrong, shown, all, noun }: {
-  value: string; onInput: (v: string) => void; onlyWrong: boolean; onWrong: (v: boolean) => void; shown: number; all: number; noun: string;
+  value: string; onInput: (v: string) => void; onlyWrong?: boolean; onWrong?: (v: boolean) => void; shown: number; all: number; noun: string;
 }) {
   return <div class="filter">
     <label>Filter <input type="search" id="filter" value={value} placeholder="words in any column" autocomplete="off" spellcheck={false}
       onInput={(e) => onInput((e.currentTarget as HTMLInputElement).value)} /></label>
-    <label class="check"><input type="checkbox" checked={onlyWrong} onChange={(e) => onWrong((e.currentTarget as HTMLInputElement).checked)} /> only what is not fine</label>
+    {onWrong && <label class="check"><input type="checkbox" checked={onlyWrong} onChange={(e) => onWrong((e.currentTarget as HTMLInputElement).checked)} /> only what is not fine</label>}
     <span role="status" class="muted">{shown === all ? all.toLocaleString('en') : shown.toLocaleString('en') + ' of ' + all.toLocaleString('en')} {noun}</span>
   </div>;
 }
