@@ -71,7 +71,10 @@ type serviceView struct {
 	Nodes    []string `json:"nodes"`
 	// Past says of which moment the view is, and what is not known of it; missing if it is of now.
 	Past []string `json:"past,omitempty"`
-	Line string   `json:"line"`
+	// Before and Next are moments of the turns before and after that, as far as there are some.
+	Before string `json:"before,omitempty"`
+	Next   string `json:"next,omitempty"`
+	Line   string `json:"line"`
 }
 
 type frontendView struct {
@@ -102,8 +105,12 @@ func (p *page) service(ctx context.Context, q url.Values) (any, error) {
 	}
 	s := answer.Service
 	v := serviceView{Whose: whoseOf(answer.SeenFrom), Name: s.Name, About: cli.Clean(exportLine(s)), Policies: s.Policies, Frontends: []frontendView{}}
-	if answer.SeenFrom.Past != nil {
+	if past := answer.SeenFrom.Past; past != nil {
 		v.Past = cleanLines(pastLines(answer.SeenFrom, p.app.Now().Location()))
+		v.Before = stamp(past.At.Add(-time.Nanosecond))
+		if !past.Next.IsZero() {
+			v.Next = stamp(past.Next)
+		}
 	}
 	if len(s.Frontends) == 0 {
 		v.None = table.Why(s)
@@ -146,7 +153,7 @@ func explainArgs(service, from, change string, then time.Time) []string {
 		args = append(args, "--what-if", change)
 	}
 	if !then.IsZero() {
-		args = append(args, "--at", then.UTC().Format(time.RFC3339Nano))
+		args = append(args, "--at", stamp(then))
 	}
 	return args
 }

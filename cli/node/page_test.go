@@ -183,6 +183,9 @@ func TestPageOfThePast(t *testing.T) {
 	if len(got.Past) != 1 || !strings.HasPrefix(got.Past[0], "clusterset of 3 clusters · seen from a/n1 · as noted at 2026-11-20 14:00:00 UTC, by its clock, and nothing changed since") {
 		t.Errorf("the moment is %q", got.Past)
 	}
+	if got.Before != "2026-11-20T13:59:59.999999999Z" || got.Next != "" {
+		t.Errorf("the turns beside it are at %q and %q", got.Before, got.Next)
+	}
 	if want := "strait explain default/serve --at 2026-11-20T14:01:00Z --socket " + socket; got.Line != want {
 		t.Errorf("the line is %q, want %q", got.Line, want)
 	}

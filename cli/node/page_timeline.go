@@ -115,7 +115,7 @@ func (t *timeline) args(name, since string) []string {
 			}
 		}
 		if !begins.IsZero() {
-			since = begins.UTC().Format(time.RFC3339Nano)
+			since = stamp(begins)
 		}
 	}
 	if since != "" {
@@ -131,7 +131,7 @@ func (p *page) eventOf(e *api.Event, context string) eventView {
 		v.Services = append(v.Services, cli.Clean(x.Service))
 	}
 	if p.app.From.File == "" {
-		v.At = e.To.UTC().Format(time.RFC3339Nano)
+		v.At = stamp(e.To)
 	}
 	return v
 }

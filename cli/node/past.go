@@ -16,6 +16,9 @@ func pastMoment(at string, now time.Time) (time.Time, error) {
 	return cli.When(at, now)
 }
 
+// stamp writes a moment so that strait explain --at finds the same turn everywhere.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
 // pastHeader prints of which moment an answer is, and what is not known of it.
 func pastHeader(a *cli.App, p cli.Printer, from api.Viewpoint) {
 	for _, line := range pastLines(from, a.Now().Location()) {

@@ -10,7 +10,7 @@ import { Table } from './table';
 interface Frontend { addr: string; line: string; shares: TierShare[]; table: Sheet }
 interface View {
   whose: Whose; name: string; about: string; policies?: string[]; frontends: Frontend[]; none?: string;
-  clusters: string[]; nodes: string[]; past?: string[]; line: string;
+  clusters: string[]; nodes: string[]; past?: string[]; before?: string; next?: string; line: string;
 }
 interface Nodes { table: Sheet }
 
@@ -22,12 +22,15 @@ export function Service({ route }: { route: Route }) {
   const name = route.path.slice(1).join('/');
   const answer = useView<View>('service', { name, from, context, at }, at ? pastPause : undefined);
   const nodes = useView<Nodes>('nodes', { context });
-  const v = answer.view;
+  const v = answer.view, then = (moment?: string) => to(route.path, { context, from, at: moment ?? '' });
   return <div class={at ? 'then' : undefined}>
     <h1 tabIndex={-1}>{name}{at && ' in the past'}</h1>
     {at && <div class="banner" role="status">
-      <p><b>This is the past</b>, planned again from what was noted. <a href={to(route.path, { context, from })}>Show it as it is now</a></p>
-      {v?.past && <Notes of={v.past} />}
+      <p><b>This is the past</b>, planned again from what was noted. <a href={then()}>Show it as it is now</a></p>
+      {v?.past && <>
+        <Notes of={v.past} />
+        <p>The daemon's turns: <a href={then(v.before)}>the one before</a>{v.next && <> · <a href={then(v.next)}>the next one</a></>}</p>
+      </>}
     </div>}
     <Age of={answer} />
     <p class="choose"><label>New connections from <select value={from} onChange={(e) => change({ from: (e.currentTarget as HTMLSelectElement).value })}>
