@@ -57,6 +57,7 @@ var (
 	statementEnds = desc("statement_expiry_timestamp_seconds", "When the root's statement about this node's key expires, in Unix time, "+
 		"unless it is renewed before; absent without one.")
 	remoteRTT = desc("remote_cluster_rtt_seconds", "The shortest round-trip time to a node of a cluster, outside the tunnels; absent if it is not known.", "remote_cluster")
+	ready     = desc("ready", "1 if the daemon is ready: its plan is in the kernel, as /readyz has it.")
 	attached  = desc("hooks_attached", "1 if the socket hooks are attached; 0 means that connections bypass strait.")
 )
 
@@ -66,12 +67,12 @@ type gauges struct{ m *Metrics }
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
-		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, dropped, configObjects, unwritten, written, problems, coded, attached, pinned, leader, drained, remoteDrained, statementEnds, remoteRTT}) {
+		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, dropped, configObjects, unwritten, written, problems, coded, ready, attached, pinned, leader, drained, remoteDrained, statementEnds, remoteRTT}) {
 		ch <- d
 	}
 }
 
-// Collect sends what the sources report. Before the first plan it sends only build_info and
+// Collect sends what the sources report. Before the first plan it sends only build_info, ready and
 // api_writes_total.
 func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	c.m.look(func(s *api.Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
@@ -94,12 +95,14 @@ func collect(ch chan<- prometheus.Metric, s *api.Status, nodes map[string]int, t
 	version, revision := buildVersion()
 	if s == nil {
 		gauge(buildInfo, 1, version, revision, "unknown")
+		gauge(ready, 0)
 		return
 	}
 	if s.Version != "" {
 		version = s.Version
 	}
 	gauge(buildInfo, 1, version, revision, s.Datapath.Mesh)
+	gauge(ready, oneIf(s.Ready))
 	gauge(origins, float64(s.Origins))
 	gauge(frontends, float64(s.Datapath.Frontends))
 	gauge(backends, float64(s.Datapath.Backends))

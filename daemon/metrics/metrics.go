@@ -105,7 +105,7 @@ func (m *Metrics) Observe(target string, d time.Duration, err error) {
 	m.lastSuccess.WithLabelValues(target).Set(float64(m.now().UnixNano()) / 1e9)
 }
 
-// From sets the sources that each scrape asks. Before that, a scrape has build_info only.
+// From sets the sources that each scrape asks. Before that, a scrape has build_info and ready only.
 func (m *Metrics) From(status interface{ Status() *api.Status }, counts Counts) {
 	m.sources.Store(&sources{status, counts})
 }

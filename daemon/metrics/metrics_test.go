@@ -40,8 +40,8 @@ func TestMetricsLint(t *testing.T) {
 			}
 		}
 	}
-	if own != 36 {
-		t.Errorf("%d metrics of strait, want 36", own)
+	if own != 37 {
+		t.Errorf("%d metrics of strait, want 37", own)
 	}
 }
 
@@ -143,6 +143,10 @@ strait_remote_cluster_rtt_seconds{remote_cluster="b"} 0.09
 strait_statement_expiry_timestamp_seconds 1.7952696e+09
 `, "strait_remote_cluster_rtt_seconds", "strait_statement_expiry_timestamp_seconds", "strait_problems_by_code", "strait_leader", "strait_drained_ratio", "strait_remote_cluster_drained_ratio")
 
+	check(`# HELP strait_ready 1 if the daemon is ready: its plan is in the kernel, as /readyz has it.
+# TYPE strait_ready gauge
+strait_ready 1
+`, "strait_ready")
 	detached := fake.Sample()
 	detached.Status.Datapath.Attached, detached.Status.Leader = false, true
 	detached.Status.Clusters[0].Drained, detached.Status.Clusters[1].Drained = 0.5, 1
@@ -163,6 +167,10 @@ strait_remote_cluster_drained_ratio{remote_cluster="c"} 0
 `, "strait_hooks_attached", "strait_leader", "strait_drained_ratio", "strait_remote_cluster_drained_ratio")
 
 	src.Store(nil)
+	check(`# HELP strait_ready 1 if the daemon is ready: its plan is in the kernel, as /readyz has it.
+# TYPE strait_ready gauge
+strait_ready 0
+`, "strait_ready")
 	check("", "strait_hooks_attached", "strait_problems", "strait_gossip_members")
 }
 
