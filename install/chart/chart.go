@@ -148,7 +148,7 @@ func (c *parsed) manifests() (out []string) {
 
 // free are the values whose content the chart does not check.
 var free = []string{"config", "resources", "tunnelResources", "leader.resources", "view.resources", "leader.nodeSelector", "leader.affinity", "nodeSelector", "affinity", "updateStrategy", "podAnnotations",
-	"commonLabels", "seLinuxOptions", "global"}
+	"commonLabels", "metrics.podMonitor.labels", "metrics.prometheusRule.labels", "seLinuxOptions", "global"}
 
 // known returns an error for each given value that the chart does not have: it would be ignored
 // silently.
@@ -177,9 +177,12 @@ func known(have, given map[string]any, at string) error {
 	return errors.Join(errs...)
 }
 
-// rank puts first the templates whose objects others need.
+// rank puts first the templates whose objects others need, and last those of kinds that the cluster may lack.
 func rank(name string) int {
 	order := []string{"namespace.yaml", "crds.yaml", "rbac.yaml", "configmap.yaml"}
+	if path.Base(name) == "monitoring.yaml" {
+		return len(order) + 1
+	}
 	if i := slices.Index(order, path.Base(name)); i >= 0 {
 		return i
 	}

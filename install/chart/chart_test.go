@@ -149,7 +149,12 @@ func TestMistakes(t *testing.T) {
 		"{acceptConfigFrom: c1, ownWritesPolicy: no}": "acceptConfigFrom: c1 is not a list of clusters",
 		"acceptConfigFrom: [C1]":                      `acceptConfigFrom: "C1" is not the id of a cluster`,
 		"acceptConfigFrom: [1]":                       `acceptConfigFrom: "1" is not the id of a cluster`,
-		"config: {source: {kubernetes: {acceptConfigFrom: [c1.c2]}}}": `acceptConfigFrom: "c1.c2" is not the id`,
+		"config: {source: {kubernetes: {acceptConfigFrom: [c1.c2]}}}":                                         `acceptConfigFrom: "c1.c2" is not the id`,
+		"metrics: {podMonitor: {enabled: true}}":                                                              "metrics.podMonitor.enabled: Prometheus cannot reach daemons whose config.metrics.listen is 127.0.0.1:9964",
+		"{metrics: {podMonitor: {enabled: true}}, config: {metrics: {listen: off}}}":                          "config.metrics.listen is false",
+		"{metrics: {podMonitor: {enabled: true}}, config: {metrics: {listen: '0.0.0.0:80'}}}":                 "config.metrics.listen is 0.0.0.0:80",
+		"{metrics: {podMonitor: {enabled: true, interval: 30}}, config: {metrics: {listen: '0.0.0.0:9964'}}}": "metrics.podMonitor.interval: 30 is not a time",
+		"metrics: {prometheusRule: {labels: prometheus}}":                                                     "metrics.prometheusRule.labels: prometheus is not a table",
 		"derivedPrefix: Mc-":      "derivedPrefix",
 		"authority: {mode: none}": `authority.mode: "none" is invalid: use auto, pinned or off`,
 	} {

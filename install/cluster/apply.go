@@ -16,6 +16,9 @@ import (
 // partOf is the label of everything that the chart renders.
 const partOf = "app.kubernetes.io/part-of"
 
+// monitoring is the group of the Prometheus operator.
+const monitoring = "monitoring.coreos.com"
+
 // Change is what was done to one object.
 type Change struct {
 	// Did is "created", "changed", "unchanged", "kept" (left as it is; see Why) or "deleted".
@@ -109,6 +112,8 @@ var installed = []schema.GroupVersionResource{
 	resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
 	resource("apps", "v1", "deployments"),
 	resource("apps", "v1", "daemonsets"),
+	resource(monitoring, "v1", "podmonitors"),
+	resource(monitoring, "v1", "prometheusrules"),
 	resource("", "v1", "services"),
 	resource("", "v1", "configmaps"),
 	resource("rbac.authorization.k8s.io", "v1", "rolebindings"),

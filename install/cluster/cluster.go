@@ -112,6 +112,9 @@ func (c *Cluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 		c.kinds.Reset() // a CRD may have been created since
 		m, err = c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	}
+	if meta.IsNoMatchError(err) && kind.Group == monitoring {
+		return nil, fmt.Errorf("the API server has no kind %s: install the CRDs of the Prometheus operator, or turn off the values below metrics: %w", kind.Kind, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("find kind %s at the API server: %w", kind.Kind, err)
 	}

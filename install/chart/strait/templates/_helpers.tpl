@@ -8,6 +8,11 @@ app.kubernetes.io/part-of: strait
 {{- end }}
 {{- end }}
 
+{{- /* The labels of an object that a program outside strait finds by labels of its own. */ -}}
+{{- define "strait.monitoringLabels" -}}
+{{- toYaml (mergeOverwrite (include "strait.labels" .root | fromYaml) (deepCopy .labels)) }}
+{{- end }}
+
 {{- define "strait.image" -}}
 {{- $i := .Values.image -}}
 {{- if $i.digest }}{{ $i.repository }}@{{ $i.digest }}
@@ -117,6 +122,20 @@ patterns that the daemon refuses (clustermesh.Barred): those that would mean som
 {{- toJson $from -}}
 {{- end }}
 
+{{- /* Checks that a PodMonitor is not in vain: the daemon listens where Prometheus reaches it, at the port of the pod's probes. */ -}}
+{{- define "strait.metrics" -}}
+{{- $m := .Values.metrics -}}
+{{- range list "podMonitor" "prometheusRule" -}}
+{{- $labels := (index $m .).labels -}}
+{{- if not (kindIs "map" $labels) }}{{ fail (printf "metrics.%s.labels: %v is not a table of labels" . $labels) }}{{ end -}}
+{{- end -}}
+{{- $listen := ((include "strait.config" . | fromYaml).metrics | default dict).listen -}}
+{{- if $m.podMonitor.enabled -}}
+{{- if not (has $listen (list "0.0.0.0:9964" "[::]:9964")) }}{{ fail (printf "metrics.podMonitor.enabled: Prometheus cannot reach daemons whose config.metrics.listen is %v: set that to 0.0.0.0:9964 or [::]:9964, and protect the port with a firewall" $listen) }}{{ end -}}
+{{- if not (regexMatch "^([0-9]+(ms|s|m|h))+$" (printf "%v" $m.podMonitor.interval)) }}{{ fail (printf "metrics.podMonitor.interval: %v is not a time such as 30s" $m.podMonitor.interval) }}{{ end -}}
+{{- end -}}
+{{- end }}
+
 {{- /* Checks the values before anything is created. */ -}}
 {{- define "strait.check" -}}
 {{- $v := .Values -}}
@@ -128,6 +147,7 @@ patterns that the daemon refuses (clustermesh.Barred): those that would mean som
 {{- if not (has $v.importSlices (list "all" "headless" "none")) }}{{ fail (printf "importSlices: %q is invalid: use all, headless or none" $v.importSlices) }}{{ end -}}
 {{- if not (or (kindIs "string" $v.cluster) (kindIs "invalid" $v.cluster)) }}{{ fail (printf "cluster: %v is not text: write it in quotes, or with Helm use --set-string cluster=%v" $v.cluster $v.cluster) }}{{ end -}}
 {{- if and $v.cluster (not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $v.cluster)) }}{{ fail (printf "cluster: %q is not a DNS label: use lower-case letters, digits and '-', at most 63" $v.cluster) }}{{ end -}}
+{{- $_ := include "strait.metrics" . -}}
 {{- $_ := include "strait.types" . -}}
 {{- $_ := include "strait.configFrom" . -}}
 {{- $_ := include "strait.barred" . -}}
