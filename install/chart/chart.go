@@ -148,7 +148,7 @@ func (c *parsed) manifests() (out []string) {
 
 // free are the values whose content the chart does not check.
 var free = []string{"config", "resources", "tunnelResources", "leader.resources", "view.resources", "leader.nodeSelector", "leader.affinity", "nodeSelector", "affinity", "updateStrategy", "podAnnotations",
-	"commonLabels", "metrics.podMonitor.labels", "metrics.prometheusRule.labels", "seLinuxOptions", "global"}
+	"commonLabels", "metrics.podMonitor.labels", "metrics.prometheusRule.labels", "metrics.dashboards.labels", "seLinuxOptions", "global"}
 
 // known returns an error for each given value that the chart does not have: it would be ignored
 // silently.

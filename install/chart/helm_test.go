@@ -88,7 +88,7 @@ func TestHelm(t *testing.T) {
 		"clusterSetIPs: cidr\nclusterSetCIDRs: [241.0.0.0/8]\nimportSlices: none",
 		"derivedPrefix: ''",
 		"tolerations: [{key: a, operator: Exists}]\nnodeSelector: {zone: b}\naffinity: {nodeAffinity: {}}\nresources: null",
-		"metrics: {podMonitor: {enabled: true, labels: {release: p}}, prometheusRule: {enabled: true}}\nconfig: {metrics: {listen: '0.0.0.0:9964'}}",
+		"metrics: {podMonitor: {enabled: true, labels: {release: p}}, prometheusRule: {enabled: true}, dashboards: {enabled: true, labels: {team: net}}}\nconfig: {metrics: {listen: '0.0.0.0:9964'}}",
 		"updateStrategy: {type: OnDelete, rollingUpdate: null}",
 	} {
 		v, err := chart.Read([][]byte{[]byte(values)}, nil)

@@ -2,6 +2,9 @@ package chart_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -63,5 +66,31 @@ func TestPrometheusRule(t *testing.T) {
 	}
 	if want := alerts(t); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("the rule has\n%+v, want\n%+v", got, want)
+	}
+}
+
+// TestDashboards: each file of the chart is a ConfigMap that Grafana's sidecar finds, with the file as it is.
+func TestDashboards(t *testing.T) {
+	names, err := filepath.Glob("strait/monitoring/dashboards/*.json")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no dashboards: %v", err)
+	}
+	all := render(t, "metrics: {dashboards: {enabled: true}}")
+	for _, name := range names {
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Base(name)
+		o := all["ConfigMap/strait-dashboard-"+strings.TrimSuffix(file, ".json")]
+		if dig(o, "metadata", "labels", "grafana_dashboard") != "1" {
+			t.Errorf("%s: labels %v", file, dig(o, "metadata", "labels"))
+		}
+		if got, _ := dig(o, "data", file).(string); strings.TrimSpace(got) != strings.TrimSpace(string(want)) {
+			t.Errorf("%s is not the file:\n%s", file, got)
+		}
+		if render(t, "{}")["ConfigMap/strait-dashboard-"+strings.TrimSuffix(file, ".json")] != nil {
+			t.Errorf("%s is there by default", file)
+		}
 	}
 }

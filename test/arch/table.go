@@ -203,6 +203,8 @@ var Table = []Package{
 	{Path: "install/corefile", Pure: true},
 	{Path: "install/preflight", Pure: true, Imports: []string{"internal/ovn"}},
 
+	// Makes the dashboards of the chart. It is not linked into strait.
+	{Path: "install/dashboards"},
 	{Path: "install/image", Imports: []string{"install/image/oci"}},
 	{Path: "install/image/oci"},
 	{Path: "install/image/sbom", Imports: []string{"install/image/oci"}},
@@ -312,6 +314,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/hashicorp/go-msgpack", Owners: []string{"clustermesh/gossip/pool"}}, // tests: what memberlist reads
 	{Path: "github.com/hashicorp/memberlist", Owners: []string{"clustermesh/gossip/pool"}},
 	{Path: "github.com/miekg/dns", Owners: []string{"daemon/dns"}, Tests: []string{"test/clients"}},
+	{Path: "github.com/grafana/grafana-foundation-sdk/go", Owners: []string{"install/dashboards"}},
 	{Path: "github.com/evanw/esbuild", Owners: []string{"web/build"}},
 	{Path: "golang.org/x/time", Owners: []string{"clustermesh/gossip", "clustermesh/gossip/pool"}, Why: "rates of peers: what they send, and what they ask of the API server"},
 	{Path: "golang.org/x/net/publicsuffix", Owners: []string{"internal/tld"}, Why: "the list of top-level domains, which changes each month"},

@@ -125,7 +125,7 @@ patterns that the daemon refuses (clustermesh.Barred): those that would mean som
 {{- /* Checks that a PodMonitor is not in vain: the daemon listens where Prometheus reaches it, at the port of the pod's probes. */ -}}
 {{- define "strait.metrics" -}}
 {{- $m := .Values.metrics -}}
-{{- range list "podMonitor" "prometheusRule" -}}
+{{- range list "podMonitor" "prometheusRule" "dashboards" -}}
 {{- $labels := (index $m .).labels -}}
 {{- if not (kindIs "map" $labels) }}{{ fail (printf "metrics.%s.labels: %v is not a table of labels" . $labels) }}{{ end -}}
 {{- end -}}
