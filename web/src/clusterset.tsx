@@ -65,7 +65,7 @@ function Map({ of }: { of: Matrix }) {
   const at = (i: number) => ({ x: wide / 2 + 76 * Math.sin(2 * Math.PI * i / n), y: middle - 76 * Math.cos(2 * Math.PI * i / n) });
   const worst = (a: Cell, b: Cell) => ['✗', '!', '?', '✓'].find((g) => a.glyph === g || b.glyph === g) ?? '';
   const kind: Record<string, string> = { '✗': 'bad', '!': 'warn', '?': 'unknown', '✓': 'ok' };
-  return <svg class="map" viewBox={`0 14 ${wide} 206`} width={wide} height="206" aria-hidden="true">
+  return <svg class="map" viewBox={`0 0 ${wide} 220`} width={wide} height="220" aria-hidden="true">
     {of.clusters.map((_, i) => of.clusters.slice(i + 1).map((_, k) => {
       const j = i + 1 + k, a = at(i), b = at(j), glyph = worst(of.cells[i][j], of.cells[j][i]);
       return <g key={i + '-' + j}><line class={kind[glyph]} x1={a.x} y1={a.y} x2={b.x} y2={b.y} />
