@@ -32,7 +32,7 @@ func trialIn(objects ...runtime.Object) Trial {
 		scheme.AddKnownTypeWithName(group.WithKind(kind+"List"), &unstructured.UnstructuredList{})
 	}
 	c := &Cluster{Context: "c1", objects: fake.NewSimpleDynamicClient(scheme, objects...), kinds: noReset{kinds}}
-	return Trial{Cluster: c, Name: "trial", Label: "strait.io/test"}
+	return Trial{Cluster: c, Name: "trial", Label: "strait.io/test", Elsewhere: "name another one with --test-namespace"}
 }
 
 // mcsTrial is an object of the MCS API in the namespace.

@@ -265,7 +265,9 @@ func (o *ops) connectivityInterrupted(t *testing.T) {
 	kubectl(t, "c1", "get", "namespace", trialNamespace)
 	interrupted := exec.CommandContext(t.Context(), o.strait.CLI, "connectivity", "test", "--kubeconfig", o.Kubeconfig(), "--context", "c1", "--context", "c2")
 	var out strings.Builder
-	interrupted.Stdout, interrupted.Stderr = &lineNotice{&out, "removed what an earlier test left", func() { _ = interrupted.Process.Signal(os.Interrupt) }}, &out
+	// One writer for both, for which exec has one goroutine.
+	both := &lineNotice{&out, "removed what an earlier test left", func() { _ = interrupted.Process.Signal(os.Interrupt) }}
+	interrupted.Stdout, interrupted.Stderr = both, both
 	err := interrupted.Run()
 	if interrupted.ProcessState.ExitCode() != 130 {
 		t.Errorf("%v\n%s", err, out.String())
