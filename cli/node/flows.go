@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -167,7 +168,7 @@ func missingLines(nodes []api.AskedNode) (lines []string) {
 			add("%s %s: %s more; name a service to see its own", api.Warn, name, api.Count(n.LeftOut, "flow"))
 		}
 		if n.Error != "" {
-			add("%s %s: %s", api.Bad, name, n.Error)
+			add("%s %s: %s", api.Bad, name, strings.TrimPrefix(n.Error, name+": "))
 			if n.Try != "" {
 				add("  try  %s", n.Try)
 			}

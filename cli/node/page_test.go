@@ -280,3 +280,40 @@ func TestPageTimeline(t *testing.T) {
 		}
 	}
 }
+
+// TestPageOfContexts: flows and the timeline are of all clusters. One that cannot be reached is a note, and no
+// error; links lead to the context that noted a change.
+func TestPageOfContexts(t *testing.T) {
+	v := inUse()
+	v.History = noted()
+	socket, _ := daemon(t, v)
+	a := pageOf("/nonexistent").app
+	a.From.Contexts = []string{"c1", "c2"}
+	a.Reach = func(_ context.Context, at cli.Place) (*client.Client, error) {
+		if at.Context == "c2" {
+			return nil, &api.Failure{Reason: api.NoAnswer, Message: "context c2: no route to host", Try: "see whether its API server runs"}
+		}
+		return client.OnSocket(socket), nil
+	}
+	p := newPage(a)
+	f := view[flowsView](t, p, "flows", "name=default/serve")
+	if len(f.Table.Rows) != 1 || f.Seen != "clients on 1 of 2 nodes of 1 cluster" || f.Line != "strait flows default/serve --context c1 --context c2" {
+		t.Errorf("%+v", f)
+	}
+	if i := slices.Index(f.Notes, "✗ context c2: no route to host"); i < 0 || f.Notes[i+1] != "try  see whether its API server runs" {
+		t.Errorf("the notes are %q", f.Notes)
+	}
+	l := view[timelineView](t, p, "timeline", "name=default/serve")
+	if len(l.Events) != 1 || l.Events[0].Context != "c1" || l.Line != "strait timeline default/serve -o wide --context c1 --context c2" {
+		t.Errorf("%+v", l)
+	}
+	if !slices.Contains(l.Notes, "✗ context c2: no route to host") {
+		t.Errorf("the notes are %q", l.Notes)
+	}
+	a.Reach = func(context.Context, cli.Place) (*client.Client, error) {
+		return nil, &api.Failure{Reason: api.NoAnswer, Message: "no route to host"}
+	}
+	if _, err := newPage(a).timeline(t.Context(), url.Values{}); err == nil || !strings.Contains(err.Error(), "no route to host") {
+		t.Errorf("if no cluster can be reached: %v", err)
+	}
+}
