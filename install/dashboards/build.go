@@ -1,5 +1,7 @@
 package main
 
+//lint:file-ignore SA1019 In Grafana 12, version 2 of the format is experimental; later ones load version 1 as well.
+
 import (
 	"strings"
 
