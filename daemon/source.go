@@ -46,6 +46,7 @@ type replication interface {
 	Changed() <-chan struct{}
 	Heard() map[clustermesh.Origin]time.Time
 	Refused() map[string]uint64
+	Bytes() []gossip.Bytes
 	Problems() []clustermesh.Problem
 	Repin(authority.Pins)
 	SetLax(lax bool)

@@ -294,6 +294,7 @@ func (w *busy) Synced() (bool, string)                                 { return 
 func (w *busy) Fresh() bool                                            { return true }
 func (w *busy) Changed() <-chan struct{}                               { return nil }
 func (w *busy) Heard() map[clustermesh.Origin]time.Time                { return nil }
+func (w *busy) Bytes() []gossip.Bytes                                  { return nil }
 func (w *busy) Refused() map[string]uint64                             { return nil }
 func (w *busy) Problems() []clustermesh.Problem                        { return nil }
 func (w *busy) Repin(authority.Pins)                                   {}

@@ -108,6 +108,14 @@ func (d *Daemon) Members() map[string]int {
 // Writes counts what was written to the API server, for a scrape.
 func (d *Daemon) Writes() []api.Written { return d.kube.written() }
 
+// Gossiped counts what gossip sent and received, for a scrape.
+func (d *Daemon) Gossiped() (out []api.Gossiped) {
+	for _, b := range d.gossip.Bytes() {
+		out = append(out, api.Gossiped(b))
+	}
+	return out
+}
+
 // Traffic calls each with what the kernel counted, for a scrape.
 func (d *Daemon) Traffic(each func(api.Traffic)) {
 	m := d.now()

@@ -14,6 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/meter"
 	"strait.io/strait/clustermesh/gossip/node"
 	"strait.io/strait/clustermesh/gossip/pool"
 	"strait.io/strait/clustermesh/gossip/statedir"
@@ -88,6 +89,7 @@ type Gossip struct {
 	clusters  *clusters
 	seats     *seats
 	strangers *strangers
+	meter     *meter.Meter
 	attests   attests
 	changed   notify.Signal
 	dirty     notify.Signal
@@ -123,6 +125,7 @@ func New(cfg Config) (*Gossip, error) {
 		dirty:     notify.New(),
 		beats:     notify.New(),
 		strangers: newStrangers(),
+		meter:     &meter.Meter{},
 		attests:   newAttests(),
 		seats:     newSeats(),
 		unsaved:   origins{},
@@ -136,7 +139,7 @@ func New(cfg Config) (*Gossip, error) {
 	}, saved, time.Now())
 	g.self = g.node.Self()
 	var err error
-	if g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, stream.Services{Signer: g.signer(), Answerer: g.answerer()}, g.log); err != nil {
+	if g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, stream.Services{Signer: g.signer(), Answerer: g.answerer(), Meter: g.meter}, g.log); err != nil {
 		return g, err
 	}
 	g.do(func(n *node.Node, now time.Time) {

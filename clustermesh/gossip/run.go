@@ -50,7 +50,7 @@ func (g *Gossip) open() (*pool.Pool, error) {
 	p, err := pool.Open(pool.Config{
 		Self: g.self, Bind: g.cfg.Bind, Advertise: g.cfg.Advertise, Keys: g.cfg.Keys, Timeout: stream.DialTimeout,
 		Log: g.log, Admit: g.admitName, Seats: g.seats, NoUDP: host{g}.noUDP, Pinged: g.pinged,
-		Refused: g.strangers.refused, TLS: secure{g.streams},
+		Refused: g.strangers.refused, TLS: secure{g.streams}, Meter: g.meter,
 	})
 	g.pool = p
 	return p, err

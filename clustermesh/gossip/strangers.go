@@ -7,6 +7,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/meter"
 	"strait.io/strait/clustermesh/gossip/node"
 )
 
@@ -51,3 +52,9 @@ func (g *Gossip) Refused() map[string]uint64 {
 	})
 	return out
 }
+
+// Bytes is how many bytes of one kind were sent or received.
+type Bytes = meter.Count
+
+// Bytes returns how many bytes were sent and received in this life of the daemon.
+func (g *Gossip) Bytes() []Bytes { return g.meter.Counts() }

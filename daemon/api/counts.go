@@ -24,6 +24,12 @@ type BackendTraffic struct {
 	Connects uint64
 }
 
+// Gossiped counts the bytes of gossip that a node sent or received (Direction) over "udp" or "tcp".
+type Gossiped struct {
+	Transport, Direction string
+	Bytes                uint64
+}
+
 // Written counts the attempts at one kind of write.
 type Written struct {
 	Verb, Kind string

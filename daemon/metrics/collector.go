@@ -22,6 +22,7 @@ var (
 	members = desc("gossip_members", "Nodes of the clusterset by what gossip knows about them: alive (this node "+
 		"included), quiet (daemon down, machine answers), silent, held, dead (its own cluster says so).", "state")
 	refused   = desc("gossip_refused_total", "What came to the gossip port and was refused, by kind.", "why")
+	gossiped  = desc("gossip_bytes_total", "Bytes that gossip sent or received, with TLS and without headers, by transport: udp or tcp.", "transport", "direction")
 	origins   = desc("origins", "Writers whose records this node holds.")
 	frontends = desc("frontends", "Frontends in the kernel's map.")
 	backends  = desc("backends", "Backends in the kernel's map.")
@@ -66,16 +67,19 @@ type gauges struct{ m *Metrics }
 
 // Describe sends every series that Collect may send.
 func (gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, origins, frontends, backends,
+	for _, d := range slices.Concat(trafficDescs, []*prometheus.Desc{buildInfo, members, refused, gossiped, origins, frontends, backends,
 		lastHeard, remoteState, tunnels, tunnelRTT, tunnelLoss, dropped, configObjects, unwritten, written, problems, coded, ready, attached, pinned, leader, drained, remoteDrained, statementEnds, remoteRTT}) {
 		ch <- d
 	}
 }
 
-// Collect sends what the sources report. Before the first plan it sends only build_info, ready and
-// api_writes_total.
+// Collect sends what the sources report. Before the first plan it sends only build_info, ready,
+// gossip_bytes_total and api_writes_total.
 func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	c.m.look(func(s *api.Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
+	for _, b := range c.m.gossiped() {
+		ch <- prometheus.MustNewConstMetric(gossiped, prometheus.CounterValue, float64(b.Bytes), b.Transport, b.Direction)
+	}
 	for _, w := range c.m.writes() {
 		result := "ok"
 		if w.Failed {

@@ -43,6 +43,8 @@ type Counts interface {
 	Members() map[string]int
 	// Writes counts the writes to the API server that were tried since the daemon started.
 	Writes() []api.Written
+	// Gossiped counts the bytes that gossip sent and received since the daemon started.
+	Gossiped() []api.Gossiped
 	// Traffic calls each for every frontend of every service. The slice of backends is valid only
 	// until each returns.
 	Traffic(each func(api.Traffic))
@@ -114,6 +116,14 @@ func (m *Metrics) From(status interface{ Status() *api.Status }, counts Counts) 
 func (m *Metrics) writes() []api.Written {
 	if src := m.sources.Load(); src != nil {
 		return src.counts.Writes()
+	}
+	return nil
+}
+
+// gossiped returns the bytes that the sources count; none before there are sources.
+func (m *Metrics) gossiped() []api.Gossiped {
+	if src := m.sources.Load(); src != nil {
+		return src.counts.Gossiped()
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ func TestMetricsLint(t *testing.T) {
 			}
 		}
 	}
-	if own != 37 {
-		t.Errorf("%d metrics of strait, want 37", own)
+	if own != 38 {
+		t.Errorf("%d metrics of strait, want 38", own)
 	}
 }
 
@@ -143,6 +143,11 @@ strait_remote_cluster_rtt_seconds{remote_cluster="b"} 0.09
 strait_statement_expiry_timestamp_seconds 1.7952696e+09
 `, "strait_remote_cluster_rtt_seconds", "strait_statement_expiry_timestamp_seconds", "strait_problems_by_code", "strait_leader", "strait_drained_ratio", "strait_remote_cluster_drained_ratio")
 
+	check(`# HELP strait_gossip_bytes_total Bytes that gossip sent or received, with TLS and without headers, by transport: udp or tcp.
+# TYPE strait_gossip_bytes_total counter
+strait_gossip_bytes_total{direction="received",transport="udp"} 200
+strait_gossip_bytes_total{direction="sent",transport="udp"} 300
+`, "strait_gossip_bytes_total")
 	check(`# HELP strait_ready 1 if the daemon is ready: its plan is in the kernel, as /readyz has it.
 # TYPE strait_ready gauge
 strait_ready 1

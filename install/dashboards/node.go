@@ -31,6 +31,7 @@ var node = page{
 			{kind: series, title: "Nodes that are heard", width: 8, queries: []query{{`strait_gossip_members{@,state="alive"}`, "{{instance}}"}}},
 			{kind: series, title: "Refused at the gossip port", unit: "cps", width: 8, queries: []query{{"sum by (why) (rate(strait_gossip_refused_total{@}[$__rate_interval])) > 0", "{{why}}"}}},
 			{kind: series, title: "Records that are held", description: "Nodes and clusters that publish.", width: 8, queries: []query{{"strait_origins{@}", "{{instance}}"}}},
+			{kind: series, title: "Bytes of gossip", description: "Of all chosen nodes.", unit: "Bps", width: 24, queries: []query{{"sum by (transport, direction) (rate(strait_gossip_bytes_total{@}[$__rate_interval]))", "{{transport}} {{direction}}"}}},
 			{kind: series, title: "Until the node's statement expires", description: "It is renewed each hour, for 24 hours.", unit: "s", width: 12, queries: []query{{"strait_statement_expiry_timestamp_seconds{@} - time()", "{{instance}}"}}},
 			{kind: series, title: "Dropped out of the tunnels", description: "Packets that are neither for pods nor answers, or whose connection the kernel does not know.", unit: "pps", width: 12, queries: []query{{"sum by (instance, reason) (rate(strait_tunnel_dropped_packets_total{@}[$__rate_interval]))", "{{instance}} {{reason}}"}}},
 		}},

@@ -63,8 +63,9 @@ var Table = []Package{
 	// replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/gossip/observe", Pure: true, Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
-	{Path: "clustermesh/gossip/pool", Imports: []string{"clustermesh/gossip/member"}},
-	{Path: "clustermesh/gossip/stream", Imports: []string{"clustermesh", "clustermesh/gossip/member"}},
+	{Path: "clustermesh/gossip/meter"}, // for those that have sockets
+	{Path: "clustermesh/gossip/pool", Imports: []string{"clustermesh/gossip/member", "clustermesh/gossip/meter"}},
+	{Path: "clustermesh/gossip/stream", Imports: []string{"clustermesh", "clustermesh/gossip/member", "clustermesh/gossip/meter"}},
 	{Path: "clustermesh/gossip/statelog"},
 	{Path: "clustermesh/gossip/statedir", Imports: []string{"clustermesh", "clustermesh/replica", "clustermesh/gossip/statelog", "clustermesh/gossip/stream"}},
 	{Path: "clustermesh/gossip/probe", Imports: []string{"clustermesh/gossip/observe"}},
@@ -72,7 +73,7 @@ var Table = []Package{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/observe",
 	}, Tests: []string{"clustermesh/authority/fake"}},
 	{Path: "clustermesh/gossip", Imports: []string{
-		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/node", "clustermesh/gossip/observe",
+		"clustermesh", "clustermesh/authority", "clustermesh/replica", "clustermesh/topology", "clustermesh/trust", "clustermesh/gossip/member", "clustermesh/gossip/meter", "clustermesh/gossip/node", "clustermesh/gossip/observe",
 		"clustermesh/gossip/pool", "clustermesh/gossip/stream", "clustermesh/gossip/probe", "clustermesh/gossip/statedir", "clustermesh/gossip/statelog",
 	}, Tests: []string{"clustermesh/authority/fake"}},
 	{

@@ -98,6 +98,7 @@ func (p *packets) open(sealed, beside []byte) (text []byte, why member.Refusal) 
 
 // sift passes on a datagram that the gossip key encrypted, and that a daemon can have sent.
 func (p *port) sift(b []byte, from netip.AddrPort, at time.Time) {
+	p.meter.Received(len(b))
 	messages, why := p.packets.read(b)
 	if why == "" && !p.work.take(p.known(from.Addr()), messages, at) {
 		why = member.TooFast

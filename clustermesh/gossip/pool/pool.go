@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/meter"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
 )
@@ -49,6 +50,8 @@ type Config struct {
 	Refused func(why member.Refusal, from netip.Addr)
 	// TLS makes the connections secure.
 	TLS TLS
+	// Meter counts datagrams, and the bytes of connections that are accepted. Optional.
+	Meter *meter.Meter
 }
 
 // Seats bounds the members.

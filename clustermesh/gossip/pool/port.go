@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/meter"
 )
 
 const (
@@ -52,6 +53,7 @@ type port struct {
 	refused func(member.Refusal, netip.Addr)
 	known   func(netip.Addr) bool // whether an address is a member's
 	packets *packets
+	meter   *meter.Meter
 	// Members keep room of their own, whatever strangers do.
 	strangers, acquainted *rooms
 	work, sent            budgets
@@ -87,7 +89,7 @@ func listen(cfg Config, known func(netip.Addr) bool) (*port, error) {
 	}
 	p := &port{
 		sockets: inner, tls: cfg.TLS, refused: cfg.Refused, known: known,
-		packets: packets, strangers: newRooms(), acquainted: newRooms(),
+		packets: packets, meter: cfg.Meter, strangers: newRooms(), acquainted: newRooms(),
 		work: newBudgets(memberWork, strangerWork), sent: newBudgets(memberWork, strangerSent),
 		members: make(chan net.Conn), streams: make(chan net.Conn),
 	}
@@ -112,7 +114,9 @@ func (p *port) WriteTo(b []byte, addr string) (time.Time, error) {
 	case !p.sent.take(p.known(to.Addr().Unmap()), 1, now):
 		p.refused(member.TooFast, to.Addr())
 	default:
-		_, err = p.udp.WriteToUDPAddrPort(b, to)
+		var n int
+		n, err = p.udp.WriteToUDPAddrPort(b, to)
+		p.meter.Sent(n)
 	}
 	return now, err
 }
@@ -164,7 +168,7 @@ func (p *port) enter(conn net.Conn) {
 func (p *port) acceptOne(raw net.Conn, addr netip.Addr, door *door, in *visitor) {
 	stop := context.AfterFunc(p.ctx, func() { raw.Close() })
 	defer stop() // whatever becomes of the connection: until then the context keeps it in memory
-	conn := &bounded{Conn: raw, left: handshakeBytes}
+	conn := &bounded{Conn: p.meter.Conn(raw), left: handshakeBytes}
 	to, secured, why := p.judge(conn)
 	crowded := door.leave(in)
 	if to != nil && stop() && !crowded {

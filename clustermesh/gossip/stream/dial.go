@@ -43,7 +43,7 @@ func (s *Streams) dialFor(ctx context.Context, addr string, protocols ...string)
 		return nil, Peer{}, err
 	}
 	id := s.identity.Load()
-	conn := tls.Client(raw, id.config(protocols...))
+	conn := tls.Client(s.services.Meter.Conn(raw), id.config(protocols...))
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, Peer{}, handshakeError(err)

@@ -24,6 +24,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/meter"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
 )
@@ -104,6 +105,8 @@ type Streams struct {
 type Services struct {
 	Signer   Signer
 	Answerer Answerer
+	// Meter counts the bytes of connections that this daemon dials. Optional.
+	Meter *meter.Meter
 }
 
 // New makes what proves who this daemon is. It starts nothing.

@@ -141,6 +141,11 @@ func (s *Source) Writes() []api.Written {
 	return []api.Written{{Verb: "apply", Kind: "ServiceImport", Count: 3}, {Verb: "create", Kind: "Service", Failed: true, Count: 1}}
 }
 
+// Gossiped are some datagrams.
+func (s *Source) Gossiped() []api.Gossiped {
+	return []api.Gossiped{{Transport: "udp", Direction: "sent", Bytes: 300}, {Transport: "udp", Direction: "received", Bytes: 200}}
+}
+
 // Members counts the nodes of the view.
 func (s *Source) Members() map[string]int {
 	count := map[string]int{}
