@@ -59,7 +59,7 @@ func (m machine) add(l *kubelab.Lab) error {
 		return err
 	}
 	for line := range strings.Lines(string(info)) {
-		if strings.Contains(line, l.Name) || strings.Contains(line, l.Dir) {
+		if bears(line, l) {
 			m["mount "+strings.Fields(line)[4]] = true
 		}
 	}
@@ -86,11 +86,18 @@ func (m machine) add(l *kubelab.Lab) error {
 	}
 	for _, f := range commands {
 		// Processes come and go.
-		if b, err := os.ReadFile(f); err == nil && (strings.Contains(string(b), l.Dir) || strings.Contains(string(b), l.Name)) {
-			m["process "+strings.ReplaceAll(string(b), "\x00", " ")] = true
+		b, err := os.ReadFile(f)
+		if line := strings.ReplaceAll(string(b), "\x00", " "); err == nil && bears(line, l) {
+			m["process "+line] = true
 		}
 	}
 	return nil
+}
+
+// bears reports whether a line names a lab or what is in its folder. The folder of another lab can begin with
+// the same words.
+func bears(line string, l *kubelab.Lab) bool {
+	return strings.Contains(line, l.Name) || strings.Contains(line+" ", l.Dir+" ") || strings.Contains(line, l.Dir+"/")
 }
 
 // compare says what is here that was not before.
