@@ -98,6 +98,7 @@ func TestDemo(t *testing.T) {
 	b.do(chromedp.Click(`//a[text()="default/serve"]`))
 	b.shows("kernel map agrees")
 	w.endpoints(b)
+	w.flows(b)
 	b.readable("a service")
 	w.whatIf(b)
 	b.do(chromedp.Click(`//nav//a[text()="Nodes"]`))
@@ -107,6 +108,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the tunnels are %q", rows)
 	}
 	w.cut(b)
+	w.timeline(b)
 }
 
 // endpoints wants the table of a service to have what explain has.

@@ -169,7 +169,12 @@ func TestToken(t *testing.T) {
 // TestBundle: a support bundle answers in place of a daemon, and says that it is one. What needs a daemon is
 // refused with the reason.
 func TestBundle(t *testing.T) {
-	socket, stop := daemon(t, fake.Sample())
+	v := fake.Sample()
+	v.History = []api.HistoryItem{{Seq: 1, Time: v.Status.Time, Causes: []api.Cause{{Kind: api.CauseDead, Subject: "node b/n2", Text: "is dead"}},
+		Effects: []api.Effect{{Service: "default/serve", From: "clusterset 100 % (b)", To: "node 100 % (a)"}}}}
+	v.Flows = []api.Flow{{Client: api.FlowClient{Cluster: "a", Node: "n1", Name: "shop/web-1", Kind: api.ClientPod}, Service: "default/serve", Port: "http",
+		Frontend: v.Services[0].Frontends[0].Addr, Backend: api.FlowBackend{Addr: netip.MustParseAddrPort("10.0.0.1:80"), Cluster: "a", Node: "n1"}, FlowCounts: api.FlowCounts{Open: 3}}}
+	socket, stop := daemon(t, v)
 	file := filepath.Join(filepath.Dir(socket), "bundle.tar.gz")
 	// The fake daemon has no policies, so the bundle lacks them, and the exit code says so.
 	out, err := exec.Command(strait(t), "support", "bundle", file, "--socket", socket).CombinedOutput()
@@ -184,5 +189,19 @@ func TestBundle(t *testing.T) {
 	b.shows("2 services")
 	b.do(goTo("#/service/default/serve?if=cluster+b+down"))
 	b.shows("kernel map agrees")
+	b.until(`[...document.querySelectorAll('[role=alert]')].some(a => a.innerText.includes('bundle'))`)
+	// Who called when it was made; one count has no rates.
+	b.shows("3 open · – new/s")
+	if rows := b.table("Clients and their backends"); len(rows) != 1 || rows[0][0] != "shop/web-1" {
+		t.Errorf("the clients are %q", rows)
+	}
+	// What had changed; it cannot be planned again.
+	b.do(goTo("#/timeline?since=all"))
+	b.shows("node b/n2 is dead")
+	if links := value[[]string](b, `[...document.querySelectorAll('table a')].map(a => a.innerText)`); len(links) != 1 || links[0] != "default/serve" {
+		t.Errorf("the timeline links to %q", links)
+	}
+	b.readable("the timeline of a bundle")
+	b.do(goTo("#/service/default/serve?at=2026-11-20T14:00:00Z"))
 	b.until(`[...document.querySelectorAll('[role=alert]')].some(a => a.innerText.includes('bundle'))`)
 }
