@@ -99,6 +99,11 @@ web: build ## run the page of strait ui in Chromium, on the demo and on 10,000 s
 	@test/setup.sh chromium nftables
 	@$(GOTEST) web
 
+.PHONY: monitoring
+monitoring: build ## ask every query of the dashboards of a Prometheus that scrapes the demo, and see alerts fire; needs root
+	@test/setup.sh prometheus nftables curl
+	@$(GOTEST) monitoring
+
 TIMES ?= 20
 
 .PHONY: repeat

@@ -241,6 +241,8 @@ var Table = []Package{
 	{Path: "test/supply"},
 	// Looks at the page of strait ui in a browser.
 	{Path: "test/web", Tests: []string{"daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
+	// Looks at the metrics with a real Prometheus. It knows the programs, and nothing of the code.
+	{Path: "test/monitoring"},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
 	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/gossip/statelog", "daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},
@@ -406,7 +408,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "sigs.k8s.io/yaml",
 		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cli", "cli/fleet", "cli/node", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust"},
-		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "test/faults"},
+		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "test/faults", "test/monitoring"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 

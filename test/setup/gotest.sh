@@ -6,7 +6,7 @@
 #
 # Every package with tests is in exactly one SET, so that `make test` runs each package once; but for
 # test/kube, whose TestOps alone is the set ops:
-#   arch, script, e2e, web   test/arch, test/script, test/e2e, test/web
+#   arch, script, e2e, web, monitoring   test/arch, test/script, test/e2e, test/web, test/monitoring
 #   cni                 test/cni
 #   ops                 TestOps of test/kube, which has a lab of its own
 #   kube                packages whose tests start real API servers or clusters (test/kubelab), without ops
@@ -38,6 +38,7 @@ packages() {
         */test/script*) s=script ;;
         */test/e2e) s=e2e ;;
         */test/web) s=web ;;
+        */test/monitoring) s=monitoring ;;
         */test/cni) s=cni ;;
         */test/kube) s='kube ops' ;;
         *)
