@@ -35,6 +35,7 @@ func TestOps(t *testing.T) {
 		{"Rights", testRights},
 		{"Look", testLook},
 		{"Connectivity", testConnectivity},
+		{"Flows", testFlows},
 		{"Words", testWords},
 		{"Memory", testMemory},
 		{"OwnDNS", testOwnDNS},
