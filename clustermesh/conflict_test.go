@@ -11,7 +11,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// Each property of KEP-1645's table of conflicts: reason, field, winner and losers, and whose word the import has.
+// Each property of KEP-1645's table of conflicts: reason, field, winner and losers, and whose word
+// the import has.
 func TestConflicts(t *testing.T) {
 	http, dns := port("http", l4.TCP, 80), port("dns", l4.UDP, 53)
 	with := func(cluster string, created int64, edit func(*clustermesh.Export)) clustermesh.ClusterExport {
@@ -130,8 +131,9 @@ func TestMergeFamilies(t *testing.T) {
 	}
 }
 
-// Whatever the exports say: names, and pairs of protocol and number, are unique in the union; every port of the
-// oldest is in it; a conflict has a winner that is not among its losers; no difference goes without a conflict.
+// Whatever the exports say: names, and pairs of protocol and number, are unique in the union; every
+// port of the oldest is in it; a conflict has a winner that is not among its losers; no difference
+// goes without a conflict.
 func TestMergeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var in []clustermesh.ClusterExport

@@ -171,8 +171,8 @@ type AuthorityConfig struct {
 	PinsFile string `json:"pinsFile,omitempty"`
 	// TrustLevel is whether only the clusters in PinsFile are trusted, which is the default.
 	TrustLevel TrustLevel `json:"believe,omitempty"`
-	// TrustLevelFile has the same setting, and can come later: until it exists, every holder of the gossip key is
-	// trusted. It is read again when it changes.
+	// TrustLevelFile has the same setting, and can come later: until it exists, every holder of the
+	// gossip key is trusted. It is read again when it changes.
 	TrustLevelFile string `json:"believeFile,omitempty"`
 	// TokenFile holds a token of this node's service account, for the audience of package kube. A
 	// machine without RootFile proves with it which node it is.
@@ -255,7 +255,8 @@ type DNSConfig struct {
 
 // HistoryConfig is how much the node keeps of what changed and why.
 type HistoryConfig struct {
-	// MaxBytes bounds what is kept in stateDir/history. Nil means ring.DefaultMaxBytes; with 0 nothing is kept.
+	// MaxBytes bounds what is kept in stateDir/history. Nil means ring.DefaultMaxBytes; with 0
+	// nothing is kept.
 	MaxBytes *int64 `json:"maxBytes,omitempty"`
 	// MaxAge, if not 0, is after which time what is kept is removed.
 	MaxAge Duration `json:"maxAge,omitzero"`

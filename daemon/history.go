@@ -59,8 +59,8 @@ func (d *Daemon) History(q api.HistoryQuery) (*api.History, error) {
 	return h, nil
 }
 
-// ServicesAt lists the services as they were at a moment, for this node or another: the plan of that moment is
-// made again. What kernels held and counted is not in it.
+// ServicesAt lists the services as they were at a moment, for this node or another: the plan of
+// that moment is made again. What kernels held and counted is not in it.
 func (d *Daemon) ServicesAt(at time.Time, node string) (*api.ServiceList, error) {
 	switch {
 	case d.config.History.maxBytes() == 0:

@@ -28,8 +28,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestTurnOfOneBackend: a turn that changes one backend touches the load balancer and nothing else, however many
-// peers there are. The kernel, the tunnel and the replica are real.
+// TestTurnOfOneBackend: a turn that changes one backend touches the load balancer and nothing else,
+// however many peers there are. The kernel, the tunnel and the replica are real.
 func TestTurnOfOneBackend(t *testing.T) {
 	testutil.NeedTun(t)
 	if !testutil.Inside(t, 0) {
@@ -55,8 +55,8 @@ func TestTurnOfOneBackend(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn measures a turn that changes one backend of one of 10,000 Services with 10 endpoints each, with 1,000
-// peers: from the bytes of a record to the map, and to the turn's end.
+// BenchmarkTurn measures a turn that changes one backend of one of 10,000 Services with 10
+// endpoints each, with 1,000 peers: from the bytes of a record to the map, and to the turn's end.
 func BenchmarkTurn(b *testing.B) {
 	testutil.NeedTun(b)
 	if !testutil.Inside(b, 0) {
@@ -85,7 +85,8 @@ func BenchmarkTurn(b *testing.B) {
 	report("turn", turns)
 }
 
-// busy is a node of cluster a that has tunnels to many nodes, whose clusters export services of ten endpoints each.
+// busy is a node of cluster a that has tunnels to many nodes, whose clusters export services of ten
+// endpoints each.
 type busy struct {
 	*replica.Replica
 	d       *Daemon

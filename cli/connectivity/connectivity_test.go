@@ -84,8 +84,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestObjects: the pods obey the restricted Pod Security Standard, but for the network of the node, which only
-// the pods have that listen on nothing.
+// TestObjects: the pods obey the restricted Pod Security Standard, but for the network of the node,
+// which only the pods have that listen on nothing.
 func TestObjects(t *testing.T) {
 	s := Setup{Namespace: "ns", Cluster: "a", ExportAPI: "multicluster.x-k8s.io/v1beta1", Image: "img:1", PullSecrets: []string{"pull"}, Nodes: []string{"n1", "n2"}, Host: true}
 	docs := append(s.Objects(), s.HostPods()...)

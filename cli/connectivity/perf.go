@@ -41,15 +41,16 @@ type Measured struct {
 type Pair struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// DirectRate and ThroughRate are connects per second, one at a time, to the pods' own addresses and to the
-	// ClusterSetIP: the median of the rounds.
+	// DirectRate and ThroughRate are connects per second, one at a time, to the pods' own addresses
+	// and to the ClusterSetIP: the median of the rounds.
 	DirectRate  float64 `json:"directConnectsPerSecond"`
 	ThroughRate float64 `json:"clusterSetIPConnectsPerSecond"`
 	// Ratio is the second of these by the first.
 	Ratio float64 `json:"ratio"`
 	// Mbit is what one TCP stream carries, in Mbit/s.
 	Mbit float64 `json:"megabitsPerSecond"`
-	// RTT50 and RTT99 are percentiles in milliseconds, and Lost which part of the pings was not answered, 0 to 1.
+	// RTT50 and RTT99 are percentiles in milliseconds, and Lost which part of the pings was not
+	// answered, 0 to 1.
 	RTT50  float64  `json:"rtt50Millis"`
 	RTT99  float64  `json:"rtt99Millis"`
 	Lost   float64  `json:"lost"`
@@ -60,8 +61,8 @@ type Pair struct {
 // usual is how much is measured of each pair: some 12 seconds.
 var usual = Measure{Rounds: 5, RoundMillis: 500, StreamSeconds: 5, Pings: 200}
 
-// Measures returns what the first pod of a cluster measures of another one; false if they have no addresses of
-// one family, or there is no ClusterSetIP.
+// Measures returns what the first pod of a cluster measures of another one; false if they have no
+// addresses of one family, or there is no ClusterSetIP.
 func Measures(from, to Cluster) (m Measure, ok bool) {
 	at := slices.IndexFunc(from.Clients, func(c Client) bool { return !c.Host })
 	if at < 0 {
@@ -82,7 +83,8 @@ func Measures(from, to Cluster) (m Measure, ok bool) {
 				continue
 			}
 			pod := netip.AddrPortFrom(addr, PodPort)
-			// In its own cluster, a client gets the pod on its own node, and the network is that to another one.
+			// In its own cluster, a client gets the pod on its own node, and the network is that to
+			// another one.
 			if from.Name != to.Name || s.Node == client.Node {
 				m.Direct = append(m.Direct, pod)
 			}

@@ -50,8 +50,8 @@ func Judge(c Case, o Outcome, asked error) Result {
 	return r
 }
 
-// seenNote says so if a pod is seen in another cluster by another address than its own. Inside a cluster, its network
-// plugin decides that.
+// seenNote says so if a pod is seen in another cluster by another address than its own. Inside a
+// cluster, its network plugin decides that.
 func seenNote(c Case, seen netip.Addr) string {
 	if c.Client.Host || c.Client.Cluster == c.To || !seen.IsValid() || slices.Contains(c.Client.Addresses, seen) {
 		return ""

@@ -27,7 +27,8 @@ func (t *trial) each(do func(*site) error) error {
 	return errors.Join(errs...)
 }
 
-// nodesOfEach is how many nodes of a cluster are used: calls between two nodes can fail where those on one work.
+// nodesOfEach is how many nodes of a cluster are used: calls between two nodes can fail where those
+// on one work.
 const nodesOfEach = 2
 
 // open asks the clusters what the test needs to know, and removes what an earlier one left. After an error,

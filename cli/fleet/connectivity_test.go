@@ -116,7 +116,8 @@ func (g *fakeGround) Node(context.Context, string, map[string]string) connectivi
 	return connectivity.NodeFacts{}
 }
 
-// TestConnectivity: whatever happens, what was made is removed, and the exit code and the text say what happened.
+// TestConnectivity: whatever happens, what was made is removed, and the exit code and the text say
+// what happened.
 func TestConnectivity(t *testing.T) {
 	for _, c := range []struct {
 		name   string

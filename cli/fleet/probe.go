@@ -11,7 +11,8 @@ import (
 	"strait.io/strait/cli/connectivity/agent"
 )
 
-// ProbeCommand is what the pods of strait connectivity test run. Users never need it, so help does not list it.
+// ProbeCommand is what the pods of strait connectivity test run. Users never need it, so help does
+// not list it.
 func ProbeCommand(a *cli.App) *cobra.Command {
 	c := probe("probe", "Answer and make the calls of strait connectivity test, in its pods",
 		func(cmd *cobra.Command) error { return cmd.Help() })

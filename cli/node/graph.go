@@ -64,8 +64,8 @@ func GraphCommand(a *cli.App) *cobra.Command {
 
 var graphFormats = []string{"text", "dot", "mermaid", "json", "yaml"}
 
-// mesh is the picture as data. Nothing in it depends on the time at which it is drawn. It renders the daemon's
-// own mesh, as the answer gives it: api.Peer is its part about a node.
+// mesh is the picture as data. Nothing in it depends on the time at which it is drawn. It renders
+// the daemon's own mesh, as the answer gives it: api.Peer is its part about a node.
 type mesh struct {
 	from     string // the node that sees it, "cluster/node"
 	clusters []meshCluster

@@ -69,7 +69,7 @@ func servePage(ctx context.Context, a *cli.App, port uint16) error {
 	} else if !done {
 		a.Printer().Line("%s", s.Address(l))
 	}
-	a.Hint("open it in a browser on this machine; whoever has the address can look. Ctrl-C ends it.")
+	a.Hint("open it in a browser on this machine; anyone with the address can look. Ctrl-C ends it.")
 	return s.Run(ctx, l)
 }
 

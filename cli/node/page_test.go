@@ -114,8 +114,8 @@ func inUse() *fake.View {
 	return v
 }
 
-// TestPageFlows: the rows of strait flows, of one service, with rates once there are two counts, and with what did
-// not answer.
+// TestPageFlows: the rows of strait flows, of one service, with rates once there are two counts,
+// and with what did not answer.
 func TestPageFlows(t *testing.T) {
 	socket, source := daemon(t, inUse())
 	p, moved := pageOf(socket), time.Duration(0)
@@ -170,8 +170,8 @@ func TestPageFlowsOfBundle(t *testing.T) {
 	}
 }
 
-// TestPageOfThePast: the view of a service at a moment has what strait explain --at has, says that it is of the past,
-// and ends with the command for the same moment.
+// TestPageOfThePast: the view of a service at a moment has what strait explain --at has, says that
+// it is of the past, and ends with the command for the same moment.
 func TestPageOfThePast(t *testing.T) {
 	v := fake.Sample()
 	began := v.Status.Time
@@ -281,8 +281,8 @@ func TestPageTimeline(t *testing.T) {
 	}
 }
 
-// TestPageOfContexts: flows and the timeline are of all clusters. One that cannot be reached is a note, and no
-// error; links lead to the context that noted a change.
+// TestPageOfContexts: flows and the timeline are of all clusters. One that cannot be reached is a
+// note, and no error; links lead to the context that noted a change.
 func TestPageOfContexts(t *testing.T) {
 	v := inUse()
 	v.History = noted()

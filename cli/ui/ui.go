@@ -40,7 +40,7 @@ type Server struct {
 	answers answers
 }
 
-// New makes a server with a token that nobody knows yet.
+// New makes a server with a fresh token.
 func New(c Config) *Server {
 	return &Server{config: c, token: rand.Text(), answers: answers{now: c.Now, entries: map[string]*entry{}}}
 }

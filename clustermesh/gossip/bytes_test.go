@@ -2,7 +2,8 @@ package gossip
 
 import "testing"
 
-// TestBytes: two daemons count what they send each other, over both transports. What one dials, the other accepts.
+// TestBytes: two daemons count what they send each other, over both transports. What one dials, the
+// other accepts.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	first := config(origin("a", "n1"))

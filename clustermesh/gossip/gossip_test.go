@@ -27,8 +27,8 @@ const patience = time.Minute
 // testPort is the same for all daemons of a test: each has a loopback address of its own.
 const testPort = 27946
 
-// testNet is a random part of 127.0.0.0/8, and the addresses in it begin at a random one, so that test binaries do not
-// meet.
+// testNet is a random part of 127.0.0.0/8, and the addresses in it begin at a random one, so that
+// test binaries do not meet.
 var testNet = netip.PrefixFrom(netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250))}), 16)
 
 var firstAddr = rand.Uint32()
@@ -467,7 +467,8 @@ func (d *daemon) woken(within time.Duration) bool {
 	}
 }
 
-// TestLargeClusterRecord: of changes that pour in not each is a version that goes to every node, but the last one arrives.
+// TestLargeClusterRecord: of changes that pour in not each is a version that goes to every node,
+// but the last one arrives.
 func TestLargeClusterRecord(t *testing.T) {
 	t.Parallel()
 	c1 := config(origin("a", "n1"))

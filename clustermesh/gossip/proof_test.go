@@ -12,9 +12,9 @@ import (
 	"strait.io/strait/clustermesh/replica"
 )
 
-// TestImpostor: an attacker that has the gossip key and claims to be a node that is down, in a later life too,
-// does not make it alive, and is seen. The node itself is alive when it returns, hears what others say,
-// and is heard, though the impostor is there still.
+// TestImpostor: an attacker that has the gossip key and claims to be a node that is down, in a
+// later life too, does not make it alive, and is seen. The node itself is alive when it returns,
+// hears what others say, and is heard, though the impostor is there still.
 func TestImpostor(t *testing.T) {
 	t.Parallel()
 	pins := pinned("west", "east")

@@ -111,9 +111,9 @@ func (d *daemon) believes(signers authority.Pins) {
 	d.Repin(signers)
 }
 
-// TestNodeKeepsStatement: a node does not ask for another statement when its cluster has given one of its
-// prefixes to another node. Soon no daemon believes it, in any cluster: not one that starts then, and not after
-// the leader was restarted. When the node asks, it is believed again.
+// TestNodeKeepsStatement: a node does not ask for another statement when its cluster has given one
+// of its prefixes to another node. Soon no daemon believes it, in any cluster: not one that starts
+// then, and not after the leader was restarted. When the node asks, it is believed again.
 func TestNodeKeepsStatement(t *testing.T) {
 	t.Parallel()
 	w := newTaking(t, 2*time.Second)
@@ -150,8 +150,8 @@ func TestNodeKeepsStatement(t *testing.T) {
 	}
 }
 
-// TestNodeAsksInTime: a node that does not know that a prefix is another node's asks as soon as its statement is
-// to be withdrawn, so it loses nothing else, at no time.
+// TestNodeAsksInTime: a node that does not know that a prefix is another node's asks as soon as its
+// statement is to be withdrawn, so it loses nothing else, at no time.
 func TestNodeAsksInTime(t *testing.T) {
 	t.Parallel()
 	w := newTaking(t, 15*time.Second)
@@ -172,8 +172,8 @@ func TestNodeAsksInTime(t *testing.T) {
 	}
 }
 
-// TestReplacedStatement: a node gave a prefix back. Who brings its statement of then to a daemon that never heard
-// of the node is not believed.
+// TestReplacedStatement: a node gave a prefix back. Who brings its statement of then to a daemon
+// that never heard of the node is not believed.
 func TestReplacedStatement(t *testing.T) {
 	t.Parallel()
 	w := newTaking(t, time.Second)

@@ -13,8 +13,8 @@ func lacking(o clustermesh.Origin) *Vector {
 	return &Vector{Clusters: []ClusterVector{{Cluster: o.Cluster}}}
 }
 
-// A writer whose clock was ahead begins again once the clock is right, and is believed: by those that hold what
-// it said before, and by those whose clock was ahead too.
+// A writer whose clock was ahead begins again once the clock is right, and is believed: by those
+// that hold what it said before, and by those whose clock was ahead too.
 func TestBeginAnew(t *testing.T) {
 	self, other, ahead := simOrigin(0), simOrigin(1), simOrigin(2)
 	wrong := true

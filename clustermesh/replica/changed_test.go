@@ -6,8 +6,8 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// TestChanged: what is judged by the records of a cluster is judged again after each change of one, also if all of
-// them were dropped meanwhile, and not after changes of others.
+// TestChanged: what is judged by the records of a cluster is judged again after each change of one,
+// also if all of them were dropped meanwhile, and not after changes of others.
 func TestChanged(t *testing.T) {
 	refuses := false
 	r := New(Config{Self: clustermesh.Origin{Cluster: "a", Node: "n1"}, Epoch: 1, Admit: func(_ Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {

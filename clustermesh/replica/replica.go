@@ -42,8 +42,8 @@ type Config struct {
 	Admit func(by Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool)
 	// Seal returns the proof that this node wrote an entry. Nil writes records without proof.
 	Seal func(e Entry) []byte
-	// Own returns what is in force of the record of Self, which is not judged: all that it says, and what this
-	// node knows of it besides. Nil adds nothing.
+	// Own returns what is in force of the record of Self, which is not judged: all that it says,
+	// and what this node knows of it besides. Nil adds nothing.
 	Own func(clustermesh.Record) clustermesh.Record
 	// Ahead returns how far in the future an epoch is, and 0 if a clock that is right can have made
 	// it. A record that is ahead is refused: its owner could not write above it. One that is held

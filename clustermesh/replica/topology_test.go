@@ -112,8 +112,8 @@ func TestNeighboursAlone(t *testing.T) {
 	}
 }
 
-// TestNeighboursFollowMembers: who joins or leaves changes the neighbours of those alone whom it concerns, and a new
-// neighbour is asked at once.
+// TestNeighboursFollowMembers: who joins or leaves changes the neighbours of those alone whom it
+// concerns, and a new neighbour is asked at once.
 func TestNeighboursFollowMembers(t *testing.T) {
 	self, next, last, other := simOrigin(0), simOrigin(3), simOrigin(6), simOrigin(1)
 	for _, tc := range []struct {
@@ -141,8 +141,8 @@ func TestNeighboursFollowMembers(t *testing.T) {
 	}
 }
 
-// TestHeardThoughNoNeighbour: a node that its leader does not list has not left while its daemon is a member, whether
-// there is a stream to it or not.
+// TestHeardThoughNoNeighbour: a node that its leader does not list has not left while its daemon is
+// a member, whether there is a stream to it or not.
 func TestHeardThoughNoNeighbour(t *testing.T) {
 	s := clusterOf(t, 5, 1)
 	s.topology = ring{}

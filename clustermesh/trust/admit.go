@@ -136,9 +136,10 @@ func (s *verifier) standsBy(o clustermesh.Origin, stated authority.Statement, no
 	return stated, nil
 }
 
-// VerifySeal verifies the seal of an origin's record, and returns the statement in it with its signed bytes. For
-// a cluster's record, it returns only the root that sealed it. Known is the statement about the origin that was
-// verified last; it is not verified again. Errors are those of authority.Verify.
+// VerifySeal verifies the seal of an origin's record, and returns the statement in it with its
+// signed bytes. For a cluster's record, it returns only the root that sealed it. Known is the
+// statement about the origin that was verified last; it is not verified again. Errors are those of
+// authority.Verify.
 func VerifySeal(pins authority.Pins, o clustermesh.Origin, raw, seal []byte, known Signed) (Signed, error) {
 	signed := known.Bytes
 	stated, err := authority.Verify(pins, o, raw, seal, func(b []byte) (authority.Statement, error) {

@@ -175,8 +175,8 @@ func (h heldBy) Peek(o clustermesh.Origin) *clustermesh.Record {
 	return &clustermesh.Record{}
 }
 
-// TestStatementsAreNotForgotten: a cluster that signs for more and more nodes makes room for the statements of
-// others' nodes neither in memory nor in force.
+// TestStatementsAreNotForgotten: a cluster that signs for more and more nodes makes room for the
+// statements of others' nodes neither in memory nor in force.
 func TestStatementsAreNotForgotten(t *testing.T) {
 	s := newStating(t, pinned("west", "east"))
 	by := root("east")

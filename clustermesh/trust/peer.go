@@ -27,8 +27,9 @@ func (s *verifier) PeerTrust(p Peer) authority.PeerTrust {
 	return s.pins.PeerTrust(p.Origin, s.Proves(p), known)
 }
 
-// Basis identifies all that PeerTrust of a cluster's nodes depends on: pins, records, and what was verified of
-// them. To judge each peer again at each of its heartbeats would take a node with many peers much of its time.
+// Basis identifies all that PeerTrust of a cluster's nodes depends on: pins, records, and what was
+// verified of them. To judge each peer again at each of its heartbeats would take a node with many
+// peers much of its time.
 type Basis struct{ pins, records, verified uint64 }
 
 // Basis returns the Basis of now.

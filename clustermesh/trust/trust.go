@@ -31,8 +31,8 @@ type Config struct {
 	// is the machine's own key.
 	Root *authority.PrivateKey
 	Node authority.PrivateKey
-	// Proof shows that this machine has the private key of its tunnels, see authority.ProveKey; zero if it has
-	// no tunnels.
+	// Proof shows that this machine has the private key of its tunnels, see authority.ProveKey;
+	// zero if it has no tunnels.
 	Proof key.Signature
 	// Pins are the clusters that are believed. Nil believes everyone who has the gossip key.
 	Pins authority.Pins
@@ -46,8 +46,8 @@ type Config struct {
 	ConfigFrom []clustermesh.ClusterName
 	// WithdrawAfter is how long a withdrawal is announced; zero is authority.WithdrawAfter. Tests shorten it.
 	WithdrawAfter time.Duration
-	// Verify verifies the seal of a record; nil is VerifySeal. A simulation of many nodes verifies only once what
-	// all of them receive.
+	// Verify verifies the seal of a record; nil is VerifySeal. A simulation of many nodes verifies
+	// only once what all of them receive.
 	Verify func(pins authority.Pins, o clustermesh.Origin, raw, seal []byte, known Signed) (Signed, error)
 }
 
@@ -126,8 +126,8 @@ type verification struct {
 	seal    []byte
 	// latest is the statement about the node that makes older ones void.
 	latest authority.Statement
-	// replaced is the first serial after an earlier statement that gave the node more, besides single pods; 0 if
-	// there was none.
+	// replaced is the first serial after an earlier statement that gave the node more, besides
+	// single pods; 0 if there was none.
 	replaced uint64
 }
 

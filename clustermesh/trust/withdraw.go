@@ -120,8 +120,8 @@ func united(a, b []clustermesh.Withdrawal) []clustermesh.Withdrawal {
 	return slices.CompactFunc(out, func(a, b clustermesh.Withdrawal) bool { return a.Compare(b) == 0 })
 }
 
-// bounded drops what was withdrawn of nodes that the cluster has no more, once there is too much: two for each
-// node of the quota.
+// bounded drops what was withdrawn of nodes that the cluster has no more, once there is too much:
+// two for each node of the quota.
 func (s *issuer) bounded(list []clustermesh.Withdrawal) []clustermesh.Withdrawal {
 	room := 2 * s.pins[s.self.Cluster].Quota.WithDefaults().Nodes
 	if len(list) <= room {

@@ -22,8 +22,9 @@ func (s holding) Peek(o clustermesh.Origin) *clustermesh.Record {
 	return &s.record
 }
 
-// TestWithdrawnTakesNothing: what a node keeps under a withdrawn statement is free for others, whether the node
-// has shown that statement or not. Signers go above what is withdrawn, also if another one's clock is ahead.
+// TestWithdrawnTakesNothing: what a node keeps under a withdrawn statement is free for others,
+// whether the node has shown that statement or not. Signers go above what is withdrawn, also if
+// another one's clock is ahead.
 func TestWithdrawnTakesNothing(t *testing.T) {
 	self, now := node("west", "n1"), time.Now()
 	liar, late := node("west", "n2"), node("west", "n3")

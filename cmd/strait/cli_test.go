@@ -189,8 +189,8 @@ func allCommands() (commands []*cobra.Command) {
 // word is an argument of an example; one in quotes can have blanks.
 var word = regexp.MustCompile(`"[^"]*"|\S+`)
 
-// TestExamples parses every example line of every command's help as a command line. Two at least are of the command
-// itself, or of one below it.
+// TestExamples parses every example line of every command's help as a command line. Two at least
+// are of the command itself, or of one below it.
 func TestExamples(t *testing.T) {
 	for _, c := range allCommands() {
 		own := 0
@@ -214,7 +214,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestHelp: what a command answers is one line, nothing is wider than a terminal, and the exit codes are listed once.
+// TestHelp: what a command answers is one line, nothing is wider than a terminal, and the exit
+// codes are listed once.
 func TestHelp(t *testing.T) {
 	const width = 100
 	codes := regexp.MustCompile(`(?i)exit codes?:?\s*\d`)

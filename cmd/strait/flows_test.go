@@ -85,7 +85,7 @@ func TestFlowsOfClusters(t *testing.T) {
 		}
 	}
 	if r := busy(false, append([]string{"flows", "default/idle"}, both...)...).run(t); r.code != 0 || !strings.Contains(r.stderr, "no socket is open") {
-		t.Errorf("a service that nobody calls: %+v", r)
+		t.Errorf("a service without a client: %+v", r)
 	}
 	if r := busy(false, append([]string{"flows", "default/idel"}, both...)...).run(t); r.code != cli.ExitProblem || !strings.Contains(r.stderr, "did you mean default/idle?") {
 		t.Errorf("no service: %+v", r)

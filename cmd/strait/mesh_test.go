@@ -108,8 +108,8 @@ func links(t *testing.T, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestGateways: graph and configuration show the tunnels that the daemon's mesh has, whatever the topology: here
-// each cluster has a gateway, through which its other nodes are reached.
+// TestGateways: graph and configuration show the tunnels that the daemon's mesh has, whatever the
+// topology: here each cluster has a gateway, through which its other nodes are reached.
 func TestGateways(t *testing.T) {
 	gateways := map[string]string{"us-east": "us-east-n1", "eu-central": "eu-central-n1", "us-west": "us-east-n2"}
 	is := func(n *api.Node) bool { return gateways[n.Cluster] == n.Name }

@@ -64,7 +64,8 @@ type NodeList struct {
 	Items    []Node    `json:"items"`
 }
 
-// TunnelList is the answer of GET /v1/tunnels, by cluster and name: of all nodes, or of one with ?of=CLUSTER/NODE.
+// TunnelList is the answer of GET /v1/tunnels, by cluster and name: of all nodes, or of one with
+// ?of=CLUSTER/NODE.
 type TunnelList struct {
 	Meta
 	SeenFrom Viewpoint     `json:"seenFrom"`

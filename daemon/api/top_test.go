@@ -75,7 +75,7 @@ func TestTop(t *testing.T) {
 	if got := show(NewTop("services", nil, one)); got != "shop/cart 3 - - us=67 eu=33\nshop/pay 0 - -" {
 		t.Errorf("one answer alone: got\n%s", got)
 	}
-	// A backend left with its counters, and a frontend was made anew: unknown, not negative.
+	// A backend left with its counters, and a frontend was made again: unknown, not negative.
 	back := []*TrafficList{traffic(t, "us/n1", 12, "shop/cart 90/0 eu=50,0 us=20,1")}
 	if got := show(NewTop("services", one, back)); got != "shop/cart 1 - 0.0 eu=100" {
 		t.Errorf("counters that went back: got\n%s", got)

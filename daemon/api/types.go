@@ -273,7 +273,8 @@ type Peer struct {
 	NoTunnel string `json:"noTunnel,omitempty"`
 }
 
-// NodeTunnels are the tunnels of one node to others of the clusterset. Which it has follows from the topology.
+// NodeTunnels are the tunnels of one node to others of the clusterset. Which it has follows from
+// the topology.
 type NodeTunnels struct {
 	// Node is CLUSTER/NODE, as are all names of nodes in here.
 	Node string `json:"node"`
@@ -302,10 +303,11 @@ type Tunnel struct {
 	Handshake time.Time      `json:"handshake,omitzero"`
 	Sent      int64          `json:"sentBytes"`
 	Received  int64          `json:"receivedBytes"`
-	// State is what the tunnel carries according to probes: "unknown", "carrying", "lossy" (some packets are lost),
-	// "narrow" (large packets are lost), "returning" (it carried nothing until Since, and is not relied on
-	// yet), "one-way" (nothing arrives at the node), "silent" (nothing comes from there) or "never" (no
-	// handshake was answered). It is empty if the node is not probed.
+	// State is what the tunnel carries according to probes: "unknown", "carrying", "lossy" (some
+	// packets are lost), "narrow" (large packets are lost), "returning" (it carried nothing until
+	// Since, and is not relied on yet), "one-way" (nothing arrives at the node), "silent" (nothing
+	// comes from there) or "never" (no handshake was answered). It is empty if the node is not
+	// probed.
 	State string `json:"state,omitempty"`
 	// Since is when the tunnel began to be up, down or returning.
 	Since time.Time `json:"since,omitzero"`

@@ -67,8 +67,9 @@ func (w *world) step(rt *rapid.T) {
 	}
 }
 
-// TestReplay: whatever happens, the plan that a Replay makes of each noted turn is the one that was made then,
-// also after the daemon started again, and where the file ends and a new one begins with the whole.
+// TestReplay: whatever happens, the plan that a Replay makes of each noted turn is the one that was
+// made then, also after the daemon started again, and where the file ends and a new one begins with
+// the whole.
 func TestReplay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld("abc", 3, 2)
@@ -264,8 +265,8 @@ func BenchmarkNote(b *testing.B) {
 	b.ReportMetric(float64(first), "bytes/whole")
 }
 
-// FuzzReplay: whatever the frames, a Replay ends with an error or a turn, and takes no more memory than they are
-// worth.
+// FuzzReplay: whatever the frames, a Replay ends with an error or a turn, and takes no more memory
+// than they are worth.
 func FuzzReplay(f *testing.F) {
 	w := newWorld("ab", 2, 1)
 	w.turn(0)

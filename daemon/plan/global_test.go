@@ -12,8 +12,8 @@ import (
 	"strait.io/strait/internal/l4"
 )
 
-// globalset is clusterset with serve as a global service of a and b, with ClusterIPs of their own, and c, whose
-// Service of the same name is not global. Nothing is exported.
+// globalset is clusterset with serve as a global service of a and b, with ClusterIPs of their own,
+// and c, whose Service of the same name is not global. Nothing is exported.
 func globalset() clustermesh.State {
 	s := clusterset()
 	for i, c := range []string{"a", "b", "c"} {

@@ -151,8 +151,8 @@ func TestPlanEmptyFrontendStays(t *testing.T) {
 	}
 }
 
-// TestPlanDark: endpoints behind a tunnel that carries nothing rank last, and stay if there is nothing else. The
-// next plan notices when that changes.
+// TestPlanDark: endpoints behind a tunnel that carries nothing rank last, and stay if there is
+// nothing else. The next plan notices when that changes.
 func TestPlanDark(t *testing.T) {
 	s := clusterset()
 	for _, n := range []string{"n1", "n2"} {
@@ -191,8 +191,8 @@ func TestPlanDark(t *testing.T) {
 	}
 }
 
-// TestPlanImpaired: endpoints behind a tunnel that carries only small packets come before those behind one that
-// carries nothing, and after all others.
+// TestPlanImpaired: endpoints behind a tunnel that carries only small packets come before those
+// behind one that carries nothing, and after all others.
 func TestPlanImpaired(t *testing.T) {
 	s := clusterset()
 	for _, n := range []string{"n1", "n2"} {
@@ -304,7 +304,8 @@ func TestPlanOverlappingPrefixes(t *testing.T) {
 	}
 }
 
-// Inside a cluster the longer prefix wins, as it does in the kernel; between clusters an overlap is a Problem.
+// Inside a cluster the longer prefix wins, as it does in the kernel; between clusters an overlap is
+// a Problem.
 func TestPlanNestedPrefixes(t *testing.T) {
 	s := clusterset()
 	claim := func(cluster, node string, prefixes ...string) {

@@ -5,11 +5,12 @@
 // Its input is the records of load-balanced sockets and the frontends in force. Its output is
 // sockets without a peer: their client is woken and receives ECONNABORTED, or EDESTADDRREQ if it
 // sends on UDP first, and can connect() the same socket again. Grace decides how long sockets stay
-// with a pod that is not ready, and Stale which sockets to destroy. Destroyer destroys them, in every network namespace of the machine, by a BPF socket
-// iterator or, if the kernel has none, by sock_diag.
+// with a pod that is not ready, and Stale which sockets to destroy. Destroyer destroys them, in
+// every network namespace of the machine, by a BPF socket iterator or, if the kernel has none, by
+// sock_diag.
 //
-// Because it can look into every network namespace, it also tells which sockets are alive (Alive) and
-// what they are (Look).
+// Because it can look into every network namespace, it also tells which sockets are alive (Alive)
+// and what they are (Look).
 //
 // A socket that was not load-balanced is never touched: the kernel must find the cookie and the
 // peer of the record on it. The package must not know where records are kept (package socklb) or

@@ -72,7 +72,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertsAreTested: the tests notice of each alert when it never fires, when it always does, and when it does not wait.
+// TestAlertsAreTested: the tests notice of each alert when it never fires, when it always does, and
+// when it does not wait.
 func TestAlertsAreTested(t *testing.T) {
 	t.Parallel()
 	tests, err := os.ReadFile(alertTests)
@@ -115,8 +116,8 @@ func write(t *testing.T, rules ruleFile, tests []byte) string {
 	return file
 }
 
-// TestAlertsPage: docs/metrics.md has a row for each alert, with its severity and its time. The metrics that they use
-// have rows there too, and the codes that they name have sections.
+// TestAlertsPage: docs/metrics.md has a row for each alert, with its severity and its time. The
+// metrics that they use have rows there too, and the codes that they name have sections.
 func TestAlertsPage(t *testing.T) {
 	page, problems := doc(t, "metrics.md"), doc(t, "problems.md")
 	var rows []string

@@ -14,8 +14,8 @@ import (
 // reachable is the setting without which the chart makes no PodMonitor.
 const reachable = "config: {metrics: {listen: '0.0.0.0:9964'}}\n"
 
-// TestPodMonitor: a PodMonitor finds the daemons' pods and the port that they name, which is the one that the daemon listens
-// on. By default there is none, and the pods are as before.
+// TestPodMonitor: a PodMonitor finds the daemons' pods and the port that they name, which is the
+// one that the daemon listens on. By default there is none, and the pods are as before.
 func TestPodMonitor(t *testing.T) {
 	plain := render(t, reachable)
 	if plain["PodMonitor/strait"] != nil || plain["PrometheusRule/strait"] != nil {

@@ -22,8 +22,8 @@ func TestWithoutOperator(t *testing.T) {
 	}
 }
 
-// TestPruneMonitoring: a PodMonitor that is turned off is deleted. An account without rights to those of the operator can
-// still upgrade strait, but not without rights to what strait always has.
+// TestPruneMonitoring: a PodMonitor that is turned off is deleted. An account without rights to
+// those of the operator can still upgrade strait, but not without rights to what strait always has.
 func TestPruneMonitoring(t *testing.T) {
 	monitor := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": monitoring + "/v1", "kind": "PodMonitor",

@@ -139,7 +139,8 @@ func (t Trial) Make(ctx context.Context, docs [][]byte) error {
 	return err
 }
 
-// WaitPods waits until as many pods of a role are ready, and calls report with what is missing each time that it looks.
+// WaitPods waits until as many pods of a role are ready, and calls report with what is missing each
+// time that it looks.
 func (t Trial) WaitPods(ctx context.Context, role string, count int, report func(string)) (out []TrialPod, err error) {
 	selector, last := t.Label+"=true,role="+role, ""
 	err = poll(ctx, waitEvery/2, func() (bool, error) {
@@ -180,8 +181,8 @@ func trialPod(p *corev1.Pod) TrialPod {
 	return out
 }
 
-// Import returns the addresses of a ServiceImport; found is false if there is none, or if it waits for its addresses. A
-// headless one has none.
+// Import returns the addresses of a ServiceImport; found is false if there is none, or if it waits
+// for its addresses. A headless one has none.
 func (t Trial) Import(ctx context.Context, name string) (ips []netip.Addr, found bool, err error) {
 	o, err := t.mcsObject(ctx, "ServiceImport", name)
 	if err != nil || o == nil {

@@ -86,8 +86,8 @@ func (p page) build() (dashboard.Dashboard, error) {
 	return b.Build()
 }
 
-// variable is the list of values to choose from. All also means series without the label: a Prometheus that scrapes one
-// cluster has no label cluster.
+// variable is the list of values to choose from. All also means series without the label: a
+// Prometheus that scrapes one cluster has no label cluster.
 func (c choice) variable() *dashboard.QueryVariableBuilder {
 	all := dashboard.StringOrArrayOfString{String: cog.ToPtr("$__all")}
 	return dashboard.NewQueryVariableBuilder(c.label).Label(c.title).Datasource(source()).

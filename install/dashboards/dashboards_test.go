@@ -32,8 +32,8 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// TestPanels: panels fill whole lines, their names differ, their queries follow the reader's choices, and use metrics that
-// docs/metrics.md has.
+// TestPanels: panels fill whole lines, their names differ, their queries follow the reader's
+// choices, and use metrics that docs/metrics.md has.
 func TestPanels(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

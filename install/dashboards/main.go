@@ -1,7 +1,8 @@
-// Command dashboards writes the Grafana dashboards of the chart, with Grafana's own types. It is not linked into strait.
+// Command dashboards writes the Grafana dashboards of the chart, with Grafana's own types. It is
+// not linked into strait.
 //
-// Inputs are the tables of panels in clusterset.go and node.go; outputs are JSON files, which are committed. It must not
-// know strait's code.
+// Inputs are the tables of panels in clusterset.go and node.go; outputs are JSON files, which are
+// committed. It must not know strait's code.
 package main
 
 import (

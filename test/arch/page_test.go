@@ -10,8 +10,9 @@ import (
 
 var inBackticks = regexp.MustCompile("`([^`]+)`")
 
-// TestPurePage: what ARCHITECTURE.md calls pure is held to that by the table, and what the table holds to it is
-// called pure there. Of a line about several packages, that is checked of the first one, which the text begins with.
+// TestPurePage: what ARCHITECTURE.md calls pure is held to that by the table, and what the table
+// holds to it is called pure there. Of a line about several packages, that is checked of the first
+// one, which the text begins with.
 func TestPurePage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	if err != nil {

@@ -16,8 +16,8 @@ var impure = []string{
 // harmless are packages below an impure one that only compute.
 var harmless = []string{"net/netip", "net/url"}
 
-// computing are packages of other modules, including those below them, that only compute. A pure package imports no
-// others: what a dependency does is not seen in the code that calls it.
+// computing are packages of other modules, including those below them, that only compute. A pure
+// package imports no others: what a dependency does is not seen in the code that calls it.
 var computing = []string{
 	"github.com/fxamacker/cbor/v2", "golang.org/x/net/publicsuffix", "filippo.io/edwards25519",
 	"k8s.io/api", "k8s.io/apimachinery/pkg/api", "k8s.io/apimachinery/pkg/apis", "k8s.io/apimachinery/pkg/labels",
@@ -26,7 +26,8 @@ var computing = []string{
 	"k8s.io/apimachinery/pkg/util/yaml", "sigs.k8s.io/mcs-api/pkg/apis", "sigs.k8s.io/yaml",
 }
 
-// acting are functions of packages that otherwise only compute: they read the clock, wait, read files or print.
+// acting are functions of packages that otherwise only compute: they read the clock, wait, read
+// files or print.
 var acting = map[string][]string{
 	"time":                                 {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "LoadLocation"},
 	"k8s.io/apimachinery/pkg/apis/meta/v1": {"Now", "NowMicro"},

@@ -17,8 +17,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// trick is a row of the table: what testdata/tcp.c or udp.c does with a socket, and what it prints. The server
-// says which of its addresses was reached.
+// trick is a row of the table: what testdata/tcp.c or udp.c does with a socket, and what it prints.
+// The server says which of its addresses was reached.
 type trick struct {
 	name    string
 	program string
@@ -28,8 +28,9 @@ type trick struct {
 	wantNot []string
 }
 
-// Frontends of the tricks, as arguments. first and second have the same backend, other another one of the same
-// machine, no program listens at closed's, and mute's accepts a connection only with its first data.
+// Frontends of the tricks, as arguments. first and second have the same backend, other another one
+// of the same machine, no program listens at closed's, and mute's accepts a connection only with
+// its first data.
 var (
 	first  = []string{"10.96.0.1", "1001"}
 	second = []string{"10.96.0.1", "1002"}
@@ -134,8 +135,8 @@ func (w *world) serveTricks() {
 	)
 }
 
-// echoLines answers each line of a connection with itself and the address that it reached. The listener has an
-// option of TCP.
+// echoLines answers each line of a connection with itself and the address that it reached. The
+// listener has an option of TCP.
 func (w *world) echoLines(at netip.AddrPort, option, value int) {
 	w.t.Helper()
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {

@@ -83,8 +83,8 @@ func (w *balanced) optOut(t *testing.T) {
 	w.wanted = w.holdings()
 }
 
-// Another program writes into the maps, one after the other, and into all at once. What it changed is soon as it
-// was; calls fail until then only if they need it.
+// Another program writes into the maps, one after the other, and into all at once. What it changed
+// is soon as it was; calls fail until then only if they need it.
 func TestMaps(t *testing.T) {
 	t.Parallel()
 	w := newBalanced(t)
@@ -159,8 +159,8 @@ func TestMaps(t *testing.T) {
 	})
 }
 
-// Another program freezes the map of services, which cannot be undone: what is there goes on, also when its backends
-// change, and what is new gets a Problem.
+// Another program freezes the map of services, which cannot be undone: what is there goes on, also
+// when its backends change, and what is new gets a Problem.
 func TestFrozenMap(t *testing.T) {
 	t.Parallel()
 	w := newBalanced(t)

@@ -72,8 +72,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// A bpffs is mounted over the one with the pins, and unmounted again. A mount that is no bpffs gets a Problem, and
-// calls work all the same.
+// A bpffs is mounted over the one with the pins, and unmounted again. A mount that is no bpffs gets
+// a Problem, and calls work all the same.
 func TestMountedOver(t *testing.T) {
 	t.Parallel()
 	w := newBalanced(t)

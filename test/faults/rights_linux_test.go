@@ -107,7 +107,8 @@ func TestLeastRightsTunnel(t *testing.T) {
 	life.untroubled(t)
 }
 
-// TestLeastRightsView: what the chart lets the daemon do suffices to give a socket to the group of strait-view.
+// TestLeastRightsView: what the chart lets the daemon do suffices to give a socket to the group of
+// strait-view.
 func TestLeastRightsView(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

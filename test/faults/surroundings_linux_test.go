@@ -91,8 +91,8 @@ func TestGossipKeyRemoved(t *testing.T) {
 	w.troubled(t, remove, restore, "gossip.keyFile", "the last one stays in force")
 }
 
-// The directory of state is removed, is made read-only, or has directories where files are: calls work, what is there
-// can be written again, or a Problem names the file.
+// The directory of state is removed, is made read-only, or has directories where files are: calls
+// work, what is there can be written again, or a Problem names the file.
 func TestStateDir(t *testing.T) {
 	t.Parallel()
 	w := newBalanced(t)

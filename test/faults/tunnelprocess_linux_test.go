@@ -29,8 +29,8 @@ func (w *tunneled) tunnelProcess() (int, error) {
 	return 0, errors.Join(err, fmt.Errorf("no process holds %s", w.device()))
 }
 
-// The process of the userspace tunnel is stopped, or killed: there soon is a new one, or a Problem says that it does
-// not answer.
+// The process of the userspace tunnel is stopped, or killed: there soon is a new one, or a Problem
+// says that it does not answer.
 func TestTunnelProcess(t *testing.T) {
 	t.Parallel()
 	w := newTunneled(t)

@@ -37,8 +37,8 @@ spec:
       volumes: [{name: config, configMap: {name: coredns}}]
 `
 
-// nodeLocal is NodeLocal DNSCache as Kubernetes' addon has it, which forwards only the cluster's zones to CoreDNS. It
-// runs nowhere.
+// nodeLocal is NodeLocal DNSCache as Kubernetes' addon has it, which forwards only the cluster's
+// zones to CoreDNS. It runs nowhere.
 const nodeLocal = `
 apiVersion: v1
 kind: ConfigMap

@@ -21,8 +21,9 @@ func (u user) as(name, object string, args ...string) error {
 	return err
 }
 
-// TestPolicies: exports from barred namespaces are refused; and what strait manages is kept from all but strait, and the controllers that clear away
-// after an owner or a namespace, whatever kube-controller-manager calls itself.
+// TestPolicies: exports from barred namespaces are refused; and what strait manages is kept from
+// all but strait, and the controllers that clear away after an owner or a namespace, whatever
+// kube-controller-manager calls itself.
 func TestPolicies(t *testing.T) {
 	u := newUser(t)
 	u.uninstallAtEnd("c1") // the Service below too

@@ -1,10 +1,12 @@
-// Package kube tests strait, and the lab itself, on real Kubernetes clusters: those of test/kubelab.
+// Package kube tests strait, and the lab itself, on real Kubernetes clusters: those of
+// test/kubelab.
 //
-// A lab is two clusters with two nodes each, the second without podCIDRs, joined by strait. TestOps (ops_*), whose parts
-// stop and kill, has a lab of its own; all other tests share one. So both can run at a time, each in a process of its
-// own: make test-ops and make test-kube. Tests that stop and kill leave their lab working. Tests of the MCS API (mcs_*)
-// have a namespace each and run side by side, after the others. TestObjects has a lab without nodes. This package must
-// not know how a lab is made.
+// A lab is two clusters with two nodes each, the second without podCIDRs, joined by strait. TestOps
+// (ops_*), whose parts stop and kill, has a lab of its own; all other tests share one. So both can
+// run at a time, each in a process of its own: make test-ops and make test-kube. Tests that stop
+// and kill leave their lab working. Tests of the MCS API (mcs_*) have a namespace each and run side
+// by side, after the others. TestObjects has a lab without nodes. This package must not know how a
+// lab is made.
 package kube
 
 import (
@@ -99,8 +101,9 @@ func (s *shared) takeDown() error {
 	}
 }
 
-// theLab returns the test's lab, which is up, with strait in it. STRAIT_TEST_LAB names the folder of one that is up
-// already, as make kube-lab leaves it, for people who write tests: TestOps and all other tests then use that.
+// theLab returns the test's lab, which is up, with strait in it. STRAIT_TEST_LAB names the folder
+// of one that is up already, as make kube-lab leaves it, for people who write tests: TestOps and
+// all other tests then use that.
 func theLab(t *testing.T) *kubelab.Lab {
 	t.Helper()
 	s := sharedOf(t)

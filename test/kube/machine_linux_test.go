@@ -18,11 +18,12 @@ import (
 // machine is what can be seen of this machine, of all that a lab could leave: things by kind and name.
 type machine map[string]bool
 
-// ours is in the names of what the programs of a node make there: the machine's other programs make files at any time.
+// ours is in the names of what the programs of a node make there: the machine's other programs make
+// files at any time.
 var ours = regexp.MustCompile(`kube|containerd|runc|cni|nri|etcd|pods|strait|lab`)
 
-// look lists them. Other tests run on the same machine, so where names tell, only those of a lab count: any lab's
-// before, and the lab's own after.
+// look lists them. Other tests run on the same machine, so where names tell, only those of a lab
+// count: any lab's before, and the lab's own after.
 func look(l *kubelab.Lab) (machine, error) {
 	m := machine{}
 	for _, dir := range []string{"/run", "/var/lib", "/var/log", "/etc", "/opt", "/sys/fs/bpf"} {

@@ -91,8 +91,8 @@ func (m *member) run(node int, script string, args ...any) ([]string, error) {
 // client runs a shell script where a client is, and returns its words.
 type client func(script string, args ...any) ([]string, error)
 
-// calls asks n times over TCP who is there; a failed call is "-". It is patient, for it is about who answers: TestOps is
-// about calls that fail.
+// calls asks n times over TCP who is there; a failed call is "-". It is patient, for it is about
+// who answers: TestOps is about calls that fail.
 func (c client) calls(n int, address string) ([]string, error) {
 	return c("for i in $(seq %d); do curl -sS --fail --max-time 10 http://%s/hostname || printf -; echo; done", n, address)
 }

@@ -17,8 +17,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// endpoints makes an EndpointSlice of a selectorless Service by hand, as people do who run something outside of
-// Kubernetes. The addresses are in the pinned ranges of pods, and no Pod's.
+// endpoints makes an EndpointSlice of a selectorless Service by hand, as people do who run
+// something outside of Kubernetes. The addresses are in the pinned ranges of pods, and no Pod's.
 func (m *member) endpoints(service string, addresses ...string) {
 	m.t.Helper()
 	name, tcp, port := "tcp", corev1.ProtocolTCP, int32(8080)
@@ -63,7 +63,8 @@ func (m *member) hasSlices(name string, want map[string][]string) (out []discove
 	return out
 }
 
-// §2.5: in every cluster, each slice of one source cluster, marked as the API says and never as a Service's own.
+// §2.5: in every cluster, each slice of one source cluster, marked as the API says and never as a
+// Service's own.
 func TestImportSlices(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)

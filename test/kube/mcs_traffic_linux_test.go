@@ -12,7 +12,8 @@ import (
 	"strait.io/strait/test/kubelab"
 )
 
-// A Service of c1 alone answers in both clusters, from both nodes of each: TCP and UDP, by address and by name.
+// A Service of c1 alone answers in both clusters, from both nodes of each: TCP and UDP, by address
+// and by name.
 func TestTrafficByAddressAndName(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
@@ -117,7 +118,8 @@ func (m *member) scale(replicas int32) {
 	m.podsReady(replicas)
 }
 
-// Session affinity has an effect: one client stays with one pod, of another cluster too; without it, it does not.
+// Session affinity has an effect: one client stays with one pod, of another cluster too; without
+// it, it does not.
 func TestTrafficSessionAffinity(t *testing.T) {
 	t.Parallel()
 	c1, c2 := clusterset(t)
@@ -142,8 +144,9 @@ func TestTrafficSessionAffinity(t *testing.T) {
 	}
 }
 
-// TestScenarioG is Cilium's global services, with its names: c1's client reaches c2's pods by its own ClusterIP only if
-// its own Service is global and c2's is global and shared. Annotations are followed as they change, and so are pods.
+// TestScenarioG is Cilium's global services, with its names: c1's client reaches c2's pods by its
+// own ClusterIP only if its own Service is global and c2's is global and shared. Annotations are
+// followed as they change, and so are pods.
 func TestScenarioG(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -21,8 +21,8 @@ import (
 	"strait.io/strait/test/kubelab"
 )
 
-// within is how long what must happen may take on a busy machine, where the upstream suite gives a quiet one 20 s.
-// It is no claim: TestExportIsImportedWithinTwoSeconds measures.
+// within is how long what must happen may take on a busy machine, where the upstream suite gives a
+// quiet one 20 s. It is no claim: TestExportIsImportedWithinTwoSeconds measures.
 const within = 90 * time.Second
 
 // still is how long what must not happen is watched for.

@@ -78,8 +78,8 @@ func trialGone(t *testing.T) {
 	}
 }
 
-// testConnectivity: where all is well, every call succeeds. A fault that is put in is named, and the test leaves
-// nothing behind.
+// testConnectivity: where all is well, every call succeeds. A fault that is put in is named, and
+// the test leaves nothing behind.
 func testConnectivity(t *testing.T, o *ops) {
 	t.Run("Well", func(t *testing.T) { o.connectivityWell(t) })
 	t.Run("Refused", func(t *testing.T) { o.connectivityRefused(t) })
@@ -102,8 +102,8 @@ func (o *ops) connectivityWell(t *testing.T) {
 	if code != 0 || len(r.Causes) > 0 || !slices.Equal(r.Clusters, []string{"c1", "c2"}) {
 		t.Errorf("exit code %d, clusters %v, causes %+v", code, r.Clusters, r.Causes)
 	}
-	// 4 pods and 4 in the nodes' network call two clusters: 2 servers by TCP and UDP, 7 more calls to the first
-	// server and the ClusterSetIP, 2 names of the Services, and one of each pod.
+	// 4 pods and 4 in the nodes' network call two clusters: 2 servers by TCP and UDP, 7 more calls
+	// to the first server and the ClusterSetIP, 2 names of the Services, and one of each pod.
 	if want := 8 * 2 * (4 + 7 + 2 + 2); len(r.Results) != want {
 		t.Errorf("%d calls, want %d", len(r.Results), want)
 	}
@@ -136,7 +136,8 @@ func (o *ops) connectivityWell(t *testing.T) {
 	trialGone(t)
 }
 
-// connectivityRefused: a cluster may forbid pods in the nodes' network, and a namespace that is not the test's stays.
+// connectivityRefused: a cluster may forbid pods in the nodes' network, and a namespace that is not
+// the test's stays.
 func (o *ops) connectivityRefused(t *testing.T) {
 	must(t, o.Apply(t.Context(), "c1", noHostPods))
 	t.Cleanup(func() {

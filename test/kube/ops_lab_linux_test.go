@@ -19,8 +19,8 @@ type ops struct {
 	strait kubelab.Strait
 }
 
-// TestOps operates strait as people and accidents do. Its parts follow each other, the most destructive last; each
-// leaves the lab working.
+// TestOps operates strait as people and accidents do. Its parts follow each other, the most
+// destructive last; each leaves the lab working.
 func TestOps(t *testing.T) {
 	o := newOps(t)
 	for _, c := range []string{"c1", "c2"} {
@@ -56,7 +56,8 @@ func TestOps(t *testing.T) {
 	}
 }
 
-// newOps is the test's lab. In one that was there before the tests, this source's strait takes the place of what is there.
+// newOps is the test's lab. In one that was there before the tests, this source's strait takes the
+// place of what is there.
 func newOps(t *testing.T) *ops {
 	t.Helper()
 	o := &ops{theLab(t), sharedOf(t).strait}
@@ -80,7 +81,8 @@ func (o *ops) cliAll(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// opsServers is an exported Service with a pod on each node of its cluster. Pods of a dead node need not be waited for.
+// opsServers is an exported Service with a pod on each node of its cluster. Pods of a dead node
+// need not be waited for.
 const opsServers = `
 apiVersion: v1
 kind: Service

@@ -11,9 +11,10 @@ import (
 	"strait.io/strait/test/kubelab"
 )
 
-// load is a pod that calls a Service of the other cluster all the time: container new with a connection for each
-// call, container kept with one connection for all. Container beside calls a pod of its own cluster by its address, as
-// new does, and strait has no part in that. The logs are written by the node, whatever the API server does.
+// load is a pod that calls a Service of the other cluster all the time: container new with a
+// connection for each call, container kept with one connection for all. Container beside calls a
+// pod of its own cluster by its address, as new does, and strait has no part in that. The logs are
+// written by the node, whatever the API server does.
 type load struct {
 	o             *ops
 	cluster, name string
@@ -44,8 +45,8 @@ const connectTimeout = "1.5"
 // that the connection lives.
 const keptTimeout = "10"
 
-// caller is one curl: --rate bounds the log, not the calls' outcome. It writes to stderr, which has no buffer that
-// would hold lines, and so their time, back.
+// caller is one curl: --rate bounds the log, not the calls' outcome. It writes to stderr, which has
+// no buffer that would hold lines, and so their time, back.
 const caller = `  - {name: %s, image: "localhost/shell:1", command: [curl, -s, --connect-timeout, "` + connectTimeout + `", --max-time, "%s", --rate, %d/s, -o, /dev/null, ` +
 	`-w, '%%{stderr}%%{http_code} %%{num_connects} %%{errormsg}\n', %s "http://%s/hostname?[1-100000000]"]}
 `
@@ -110,8 +111,9 @@ func (l load) calls(t *testing.T, container string, since time.Time) (out []call
 	return out
 }
 
-// mustBeWhole demands that no call failed since a time, and that the kept connection is still the one. A new connection
-// that timed out while the client beside stood still too is the machine's, which has too much to do, and not strait's.
+// mustBeWhole demands that no call failed since a time, and that the kept connection is still the
+// one. A new connection that timed out while the client beside stood still too is the machine's,
+// which has too much to do, and not strait's.
 func (l load) mustBeWhole(t *testing.T, since time.Time) {
 	t.Helper()
 	l.oneMustBeWhole(t, "", since)

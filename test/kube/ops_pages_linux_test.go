@@ -21,8 +21,8 @@ var pagesInOrder = []string{"README.md", "docs/services.md", "docs/metrics.md", 
 // root is the repository, where a user runs the commands.
 const root = "../.."
 
-// testPages does what the pages tell a new user to do on two clusters, from install to uninstall, as they are written.
-// Blocks that say the same are run once.
+// testPages does what the pages tell a new user to do on two clusters, from install to uninstall,
+// as they are written. Blocks that say the same are run once.
 func testPages(t *testing.T, o *ops) {
 	// A lab that is kept gets back what it had. Another one goes with this test.
 	if sharedOf(t).kept {
@@ -113,7 +113,8 @@ func (o *ops) both(t *testing.T, command func(cluster string) (string, error)) {
 	}
 }
 
-// commands is a folder with strait and kubectl. The lab's nodes need settings and an image, which a user would give once.
+// commands is a folder with strait and kubectl. The lab's nodes need settings and an image, which a
+// user would give once.
 func (o *ops) commands(t *testing.T) string {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "strait"), fmt.Appendf(nil, `#!/bin/sh

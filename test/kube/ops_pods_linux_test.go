@@ -34,12 +34,12 @@ func testEveryCNI(t *testing.T, o *ops) {
 	}
 }
 
-// connections is a script that dials an address and port, and tells to which addresses the machine's sockets are connected
-// meanwhile.
+// connections is a script that dials an address and port, and tells to which addresses the
+// machine's sockets are connected meanwhile.
 const connections = "{ sleep 1 | timeout 3 nc %s; } >/dev/null 2>&1 & sleep 0.5; netstat -tn | grep ESTABLISHED || true"
 
-// testOptOut: a pod with the annotation dials the ClusterSetIP as it is, and is served by kube-proxy; one without
-// dials the backend.
+// testOptOut: a pod with the annotation dials the ClusterSetIP as it is, and is served by
+// kube-proxy; one without dials the backend.
 func testOptOut(t *testing.T, o *ops) {
 	vip := o.vip(t, "c1", "ops-c2")
 	if out := o.inStrait(t, "c1n1", "status"); strings.Contains(out, "opt-out") {
@@ -97,8 +97,9 @@ func testWords(t *testing.T, o *ops) {
 	}
 }
 
-// testMemory: an idle daemon's own memory. The program's pages and the maps that it looks into count as resident
-// too, and are not its own: the kernel drops the former, and has the latter anyway.
+// testMemory: an idle daemon's own memory. The program's pages and the maps that it looks into
+// count as resident too, and are not its own: the kernel drops the former, and has the latter
+// anyway.
 func testMemory(t *testing.T, o *ops) {
 	const limit = 40 << 10
 	for _, node := range []string{"c1n1", "c1n2", "c2n1", "c2n2"} {

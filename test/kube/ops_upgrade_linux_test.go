@@ -14,8 +14,8 @@ import (
 // beforeProofs is the last commit in which memberlist's word counted where clusters are pinned.
 const beforeProofs = "748bed74a3c722193a1f03fbf69e6f2a254dd909"
 
-// testUpgrade upgrades clusters of that version, first without pins and then with them, as docs/kubernetes.md says.
-// Calls go on meanwhile, and until the clusters have pinned each other.
+// testUpgrade upgrades clusters of that version, first without pins and then with them, as
+// docs/kubernetes.md says. Calls go on meanwhile, and until the clusters have pinned each other.
 func testUpgrade(t *testing.T, o *ops) {
 	old := &ops{o.Lab, buildOld(t, beforeProofs)}
 	must(t, o.Import(t.Context(), old.strait.ImageFile))

@@ -39,8 +39,8 @@ func TestAdmissionPolicy(t *testing.T) {
 	}
 }
 
-// Barred namespaces take no part, and who tries reads why on the object: on exports and imports as a condition,
-// on Services as an Event.
+// Barred namespaces take no part, and who tries reads why on the object: on exports and imports as
+// a condition, on Services as an Event.
 func TestBarredNamespaces(t *testing.T) {
 	w := newWorld(t, tree{"barredNamespaces": []string{"team-*"}})
 	const (
@@ -84,7 +84,8 @@ service.cilium.io/affinity: sometimes, service.cilium.io/shared: 'perhaps'}}, sp
 	w.change("c1", nil) // the next leader
 	w.kubectl("c1", "-n", w.ns, "annotate", "--overwrite", "service", "odd", "service.cilium.io/affinity=never")
 	w.event("c1", w.ns, "odd", `"never" is none of`)
-	// Kubernetes may report the Service too: its API server says ClusterIPNotAllocated of one that it sees before its address.
+	// Kubernetes may report the Service too: its API server says ClusterIPNotAllocated of one that
+	// it sees before its address.
 	w.until("c1", "4", "-n", w.ns, "get", "events", "--field-selector", "involvedObject.kind=Service,reportingComponent=strait", "-o", `go-template={{len .items}}`)
 }
 

@@ -1,7 +1,9 @@
-// Package monitoring scrapes the daemons of the demo with a real Prometheus, which has strait's alerts: asks it every query of
-// the dashboards and of docs/metrics.md, and cuts a cluster off, to see alerts fire and end.
+// Package monitoring scrapes the daemons of the demo with a real Prometheus, which has strait's
+// alerts: asks it every query of the dashboards and of docs/metrics.md, and cuts a cluster off, to
+// see alerts fire and end.
 //
-// Inputs are bin/, built by make, and the package prometheus; it must not know how the daemons count.
+// Inputs are bin/, built by make, and the package prometheus; it must not know how the daemons
+// count.
 package monitoring
 
 import (

@@ -20,8 +20,9 @@ const (
 	lost = "us-west"
 )
 
-// TestPrometheus: nothing fires while all is well. A cluster that is cut off makes the alerts about tunnels and clusters fire,
-// and they end when it is back. Every query of the dashboards and of docs/metrics.md then has an answer.
+// TestPrometheus: nothing fires while all is well. A cluster that is cut off makes the alerts about
+// tunnels and clusters fire, and they end when it is back. Every query of the dashboards and of
+// docs/metrics.md then has an answer.
 func TestPrometheus(t *testing.T) {
 	w := demo(t)
 	for _, place := range []string{"us-east-1/client", "eu-central-1/client"} {
@@ -151,7 +152,8 @@ func (s server) dashboards() {
 	s.Logf("%d queries of dashboards were asked", asked)
 }
 
-// page asks the queries of docs/metrics.md. That about refused connections has no data: the demo refuses none.
+// page asks the queries of docs/metrics.md. That about refused connections has no data: the demo
+// refuses none.
 func (s server) page() {
 	s.Helper()
 	text, err := os.ReadFile("../../docs/metrics.md")

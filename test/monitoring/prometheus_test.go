@@ -20,8 +20,8 @@ type server struct {
 
 const address = "http://127.0.0.1:9090"
 
-// scrape starts a Prometheus that asks all daemons each second. Alerts fire after a second instead of their time: the rest of
-// the rules is as the chart has it.
+// scrape starts a Prometheus that asks all daemons each second. Alerts fire after a second instead
+// of their time: the rest of the rules is as the chart has it.
 func (w world) scrape() server {
 	w.Helper()
 	type target struct {

@@ -42,7 +42,8 @@ const (
 	// test/kube: the same, with a namespace shop. Nothing is left to do there: the commands are those that
 	// join clusters. Other names of clusters stand for c1 and c2
 	Joined = "joined"
-	// test/kube: two clusters with strait, with contexts c1 and c2, and $NAMESPACE with an exported Service hello
+	// test/kube: two clusters with strait, with contexts c1 and c2, and $NAMESPACE with an exported
+	// Service hello
 	Istio = "istio"
 	// test/kube: two clusters with strait, with contexts c1 and c2, and the page's file fall-through.yaml
 	Kubernetai = "kubernetai"

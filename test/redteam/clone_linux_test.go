@@ -28,8 +28,8 @@ func (m *member) clone() *member {
 	return c
 }
 
-// copy copies a directory with the modes of its files to a place where nothing is. A running daemon can replace
-// a file that cp has listed and not yet read; then it copies all of them again.
+// copy copies a directory with the modes of its files to a place where nothing is. A running daemon
+// can replace a file that cp has listed and not yet read; then it copies all of them again.
 func (w *world) copy(from, to string) {
 	w.Helper()
 	testutil.Eventually(w, patience, func() error {

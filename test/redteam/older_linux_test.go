@@ -11,9 +11,10 @@ import (
 	"strait.io/strait/clustermesh/gossip"
 )
 
-// TestOlderStatement: a machine had two ranges of pods, and its cluster has taken one away. An attacker who
-// copied its disk before brings back the statement of then, with a new record that the machine's key
-// signed, from a daemon that proves to be the machine's. No daemon believes it, over a restart too, and each reports it.
+// TestOlderStatement: a machine had two ranges of pods, and its cluster has taken one away. An
+// attacker who copied its disk before brings back the statement of then, with a new record that the
+// machine's key signed, from a daemon that proves to be the machine's. No daemon believes it, over
+// a restart too, and each reports it.
 func TestOlderStatement(t *testing.T) {
 	if !inside(t) {
 		return

@@ -14,10 +14,10 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestWithdrawnStatement: a machine that was taken over stopped asking for statements, and its cluster has given
-// one of its ranges of pods to another node. It goes on showing the statement from before that. After two minutes,
-// no daemon believes it any more, nor does one that starts only then. When the owner has the machine back, it is
-// believed again.
+// TestWithdrawnStatement: a machine that was taken over stopped asking for statements, and its
+// cluster has given one of its ranges of pods to another node. It goes on showing the statement
+// from before that. After two minutes, no daemon believes it any more, nor does one that starts
+// only then. When the owner has the machine back, it is believed again.
 func TestWithdrawnStatement(t *testing.T) {
 	if !inside(t) {
 		return

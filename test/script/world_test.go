@@ -154,8 +154,8 @@ func (w *world) turn(n *node) {
 	}
 }
 
-// machine has a key made of its name, or that of the node it is a clone of, and the first address of each of its
-// prefixes.
+// machine has a key made of its name, or that of the node it is a clone of, and the first address
+// of each of its prefixes.
 func (w *world) machine(n *node) turn.Machine {
 	of := n.origin
 	if n.clone != nil {

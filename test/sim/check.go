@@ -7,8 +7,9 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// Agrees returns an error unless all machines that have not left run and hold the same: of each node what it published
-// last, of each cluster the record of its one leader, nothing of what left, and contact with all.
+// Agrees returns an error unless all machines that have not left run and hold the same: of each
+// node what it published last, of each cluster the record of its one leader, nothing of what left,
+// and contact with all.
 func (w *Network) Agrees() error {
 	if w.wrong != nil {
 		return w.wrong

@@ -47,11 +47,13 @@ type Machine struct {
 	saving, beating bool
 	// busy is when the daemon has handled what came, and free when the link has sent what left.
 	busy, free time.Duration
-	// bits are how many it sends a second, and slow is how many times as long as usual it takes for a message.
+	// bits are how many it sends a second, and slow is how many times as long as usual it takes for
+	// a message.
 	bits    float64
 	slow    time.Duration
 	streams map[clustermesh.Origin]*stream
-	// out are connections to others, and in those of others, in the order in which they were opened. Some have ended.
+	// out are connections to others, and in those of others, in the order in which they were
+	// opened. Some have ended.
 	out, in []*conn
 	pool    pool
 	seeds   []*Machine

@@ -7,9 +7,9 @@ import (
 	"strait.io/strait/clustermesh/replica"
 )
 
-// Resume starts machines as if they had run for long: each has the records of all, and all are members. To let
-// many find each other takes much longer than what there is to measure afterwards. The machines must have their
-// cluster's root, because signers are asked later.
+// Resume starts machines as if they had run for long: each has the records of all, and all are
+// members. To let many find each other takes much longer than what there is to measure afterwards.
+// The machines must have their cluster's root, because signers are asked later.
 func (w *Network) Resume(machines []*Machine) {
 	all := startAll(machines)
 	for i, m := range machines {
@@ -18,8 +18,8 @@ func (w *Network) Resume(machines []*Machine) {
 	}
 }
 
-// startAll starts machines, and returns what they publish, as it arrives: with its bytes, so that not each receiver
-// has to encode it to verify it.
+// startAll starts machines, and returns what they publish, as it arrives: with its bytes, so that
+// not each receiver has to encode it to verify it.
 func startAll(machines []*Machine) (all []replica.Entry) {
 	for _, m := range machines {
 		if m.number == 0 {

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// figures are what a clusterset of a size costs, for each node. The network's are in virtual time and follow from
-// the seed; CPU and memory are this machine's, and are printed only.
+// figures are what a clusterset of a size costs, for each node. The network's are in virtual time
+// and follow from the seed; CPU and memory are this machine's, and are printed only.
 type figures struct {
 	clusters, nodes int // nodes of each cluster
 	// At rest, for each second: messages and their bytes, and the kB of heartbeats.
 	restMessages, restBytes, heartbeatKB float64
 	// For each change.
 	changeMessages, changeBytes float64
-	// half, most: how long a change takes to reach nodes, the median and the 99th percentile; lossy: the latter with
-	// 1 % loss.
+	// half, most: how long a change takes to reach nodes, the median and the 99th percentile;
+	// lossy: the latter with 1 % loss.
 	half, most, lossy time.Duration
-	// What a newcomer receives until it has all records, how long that takes, and how long until it is alive for all
-	// others and they are for it.
+	// What a newcomer receives until it has all records, how long that takes, and how long until it
+	// is alive for all others and they are for it.
 	newcomerBytes   float64
 	newcomer, alive time.Duration
 
@@ -28,10 +28,11 @@ type figures struct {
 	memory                 float64
 }
 
-// today are upper bounds: what the code of today costs, and a margin, because another order of events gives slightly
-// other figures. A step that makes something cheaper lowers them here. More than 400 nodes take too long for every
-// run of the tests, because each node has a record, a contact and two streams for each other one: what a simulation
-// takes grows with the square of the nodes. See TestOneOfThousand for one node of many.
+// today are upper bounds: what the code of today costs, and a margin, because another order of
+// events gives slightly other figures. A step that makes something cheaper lowers them here. More
+// than 400 nodes take too long for every run of the tests, because each node has a record, a
+// contact and two streams for each other one: what a simulation takes grows with the square of the
+// nodes. See TestOneOfThousand for one node of many.
 var today = []figures{
 	{
 		clusters: 2, nodes: 25, restMessages: 2.3, restBytes: 380, heartbeatKB: 14, changeMessages: 9, changeBytes: 4_200,
@@ -154,8 +155,8 @@ func (w *measured) newcomer(t *testing.T, m *Machine, f *figures) {
 	f.alive = w.now - began
 }
 
-// many is how many nodes make each virtual second expensive, because there are two heartbeats a second from each to
-// each other one: less time passes then, and fewer changes are followed.
+// many is how many nodes make each virtual second expensive, because there are two heartbeats a
+// second from each to each other one: less time passes then, and fewer changes are followed.
 const many = 200
 
 // rest measures what is sent while nothing changes.

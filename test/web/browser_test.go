@@ -45,8 +45,8 @@ func strait(t *testing.T) string {
 	return program
 }
 
-// serve runs strait ui in a folder until the test ends, and returns the address that it prints. At Ctrl-C, it must end
-// well.
+// serve runs strait ui in a folder until the test ends, and returns the address that it prints. At
+// Ctrl-C, it must end well.
 func serve(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(strait(t), append([]string{"ui"}, args...)...)

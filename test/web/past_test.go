@@ -44,7 +44,8 @@ func (w world) hold(pod string, f api.Frontend) (release func()) {
 	return release
 }
 
-// flows wants the row of a connection that is held, as strait flows has it, and wants it to go when that ends.
+// flows wants the row of a connection that is held, as strait flows has it, and wants it to go when
+// that ends.
 func (w world) flows(b *tab) {
 	w.Helper()
 	const label = "Clients and their backends"
@@ -74,8 +75,8 @@ func (w world) flows(b *tab) {
 	b.shows("no connection is open now")
 }
 
-// timeline wants the cut tunnel in the timeline, as the CLI has it, and goes from a service that a cause changed
-// to its view of then.
+// timeline wants the cut tunnel in the timeline, as the CLI has it, and goes from a service that a
+// cause changed to its view of then.
 func (w world) timeline(b *tab) {
 	w.Helper()
 	b.do(b.size(1280, 900), b.colours("light"), chromedp.Click(`//nav//a[text()="Timeline"]`))
@@ -105,7 +106,8 @@ func (w world) timeline(b *tab) {
 	w.past(b)
 }
 
-// past wants the view of a service at a moment to be what explain has of then, and the line to copy to show the same.
+// past wants the view of a service at a moment to be what explain has of then, and the line to copy
+// to show the same.
 func (w world) past(b *tab) {
 	w.Helper()
 	_, query, _ := strings.Cut(value[string](b, `location.hash`), "?")

@@ -37,7 +37,8 @@ func TestCommitted(t *testing.T) {
 // maxSize is how large the page may be, compressed, in bytes.
 const maxSize = 58 << 10
 
-// TestSelfContained: the page is small, loads nothing from elsewhere, and has what its policy forbids nowhere.
+// TestSelfContained: the page is small, loads nothing from elsewhere, and has what its policy
+// forbids nowhere.
 func TestSelfContained(t *testing.T) {
 	var size bytes.Buffer
 	w := gzip.NewWriter(&size)

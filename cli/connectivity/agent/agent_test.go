@@ -102,7 +102,7 @@ func TestResend(t *testing.T) {
 }
 
 // TestNoLoop: an answer is not answered, nor is what is too small, so that no two servers can keep each
-// other busy, and nobody gets more than was sent in their name.
+// other busy, and no address gets more than was sent in its name.
 func TestNoLoop(t *testing.T) {
 	port := serve(t, connectivity.Identity{Cluster: "c1", Node: "n1", Pod: "pod-1"})
 	conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)})

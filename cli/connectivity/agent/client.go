@@ -161,8 +161,9 @@ func (n *noticed) Read(p []byte) (int, error) {
 	return read, err
 }
 
-// resend is when a datagram is sent again on the same socket, and so to the same pod. The first ones that are larger
-// than a tunnel's MTU are always lost: by them, the kernels of the client and of the server learn it.
+// resend is when a datagram is sent again on the same socket, and so to the same pod. The first
+// ones that are larger than a tunnel's MTU are always lost: by them, the kernels of the client and
+// of the server learn it.
 const resend = 300 * time.Millisecond
 
 // overUDP sends a datagram until there is an answer of the same size, or the time is over.

@@ -109,7 +109,8 @@ func pings(ctx context.Context, m connectivity.Measure, out *connectivity.Measur
 	return nil
 }
 
-// largest finds the largest number from low to high that fits, if all below one that fits do too; 0 if none does.
+// largest finds the largest number from low to high that fits, if all below one that fits do too; 0
+// if none does.
 func largest(low, high int, fits func(int) bool) int {
 	if !fits(low) {
 		return 0

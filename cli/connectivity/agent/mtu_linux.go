@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pathMTU finds the largest packet that arrives undivided, by asking for answers to datagrams that must not be
-// fragmented. The answers are as large, and the server's kernel may divide them.
+// pathMTU finds the largest packet that arrives undivided, by asking for answers to datagrams that
+// must not be fragmented. The answers are as large, and the server's kernel may divide them.
 func pathMTU(ctx context.Context, to netip.AddrPort) (int, error) {
 	headers, level, option, never := 20+8, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE
 	if to.Addr().Is6() {

@@ -1,7 +1,8 @@
-// Package meter counts the bytes that gossip sends and receives, on the wire: with TLS, and without the headers of IP, UDP and
-// TCP.
+// Package meter counts the bytes that gossip sends and receives, on the wire: with TLS, and without
+// the headers of IP, UDP and TCP.
 //
-// Inputs are datagrams' sizes and connections; outputs are the counts. It must not know what the bytes mean.
+// Inputs are datagrams' sizes and connections; outputs are the counts. It must not know what the
+// bytes mean.
 package meter
 
 import (

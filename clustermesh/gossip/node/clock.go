@@ -10,9 +10,9 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// ahead returns how far an epoch is in the future, and 0 if that is not more than authority.MaxAhead. A node's
-// epoch is when its daemon started, in Unix nanoseconds; a cluster's is when its leader was elected,
-// in Unix milliseconds.
+// ahead returns how far an epoch is in the future, and 0 if that is not more than
+// authority.MaxAhead. A node's epoch is when its daemon started, in Unix nanoseconds; a cluster's
+// is when its leader was elected, in Unix milliseconds.
 func ahead(o clustermesh.Origin, epoch uint64, now time.Time) time.Duration {
 	unit := time.Nanosecond
 	if o.Node == "" {

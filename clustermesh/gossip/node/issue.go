@@ -24,9 +24,10 @@ func (s *statements) MayIssue(want authority.Statement) error {
 	return nil
 }
 
-// Issue states of another node of the cluster what it wants and what is true of it by the cluster's objects; by nil,
-// all is. The statement is above all others about the node that are known here, or that it shows, so that of two
-// nodes that want the same, the second does not get it. Left is what is not stated.
+// Issue states of another node of the cluster what it wants and what is true of it by the cluster's
+// objects; by nil, all is. The statement is above all others about the node that are known here, or
+// that it shows, so that of two nodes that want the same, the second does not get it. Left is what
+// is not stated.
 func (s *statements) Issue(want authority.Statement, objects *authority.Objects, shown []byte, now time.Time) (signed []byte, left []clustermesh.Problem, err error) {
 	root := s.trust.Root()
 	if root == nil {

@@ -10,8 +10,9 @@ import (
 	"strait.io/strait/clustermesh/trust"
 )
 
-// TestIssue: a machine with the root states of the other nodes of its cluster what they want, above what they show;
-// two nodes that want the same prefix do not both get it; and a machine without the root states nothing.
+// TestIssue: a machine with the root states of the other nodes of its cluster what they want, above
+// what they show; two nodes that want the same prefix do not both get it; and a machine without the
+// root states nothing.
 func TestIssue(t *testing.T) {
 	revoked := *seeded("key of west/n9")
 	pins := pinned("west", "east")

@@ -1,19 +1,20 @@
-// Package node is a daemon's part in gossip without I/O: an event and its time go in, and actions come
-// out.
+// Package node is a daemon's part in gossip without I/O: an event and its time go in, and actions
+// come out.
 //
-// Inputs are what memberlist and streams report, what the daemon publishes, results of probes and dials,
-// pins, and beats of a clock. Outputs are Actions (messages to send, neighbours to keep streams to, what to
-// save and to log), and answers: the state, the leader, Problems, whom to probe or to ask. The same code
-// runs in the daemon and in simulations. It must not know sockets, files, clocks, locks, goroutines or
-// memberlist; package gossip owns those.
+// Inputs are what memberlist and streams report, what the daemon publishes, results of probes and
+// dials, pins, and beats of a clock. Outputs are Actions (messages to send, neighbours to keep
+// streams to, what to save and to log), and answers: the state, the leader, Problems, whom to probe
+// or to ask. The same code runs in the daemon and in simulations. It must not know sockets, files,
+// clocks, locks, goroutines or memberlist; package gossip owns those.
 //
-// A Node has parts: core (core.go: the time, actions and Problems, of
-// which book.go holds the bounded list), observer (observer.go, seeds.go: what is seen of other daemons, and
-// where to look for more), statements (statements.go, request.go, issue.go: whom to believe, and the statements about
-// this node and others), and leadership (election.go), which asks the two before it. The Node connects them with the records:
-// records.go exchanges these, members.go follows who is there, clock.go checks this machine's clock,
-// publish.go writes this node's records, and peers.go judges who is at the other end of a connection. It
-// composes the pure packages replica, trust, topology, observe and member.
+// A Node has parts: core (core.go: the time, actions and Problems, of which book.go holds the
+// bounded list), observer (observer.go, seeds.go: what is seen of other daemons, and where to look
+// for more), statements (statements.go, request.go, issue.go: whom to believe, and the statements
+// about this node and others), and leadership (election.go), which asks the two before it. The Node
+// connects them with the records: records.go exchanges these, members.go follows who is there,
+// clock.go checks this machine's clock, publish.go writes this node's records, and peers.go judges
+// who is at the other end of a connection. It composes the pure packages replica, trust, topology,
+// observe and member.
 package node
 
 import (

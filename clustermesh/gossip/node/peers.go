@@ -109,9 +109,9 @@ func (n *Node) Opened(p Peer, shown Shown, addr string, now time.Time) (*Session
 	return s, nil
 }
 
-// Receive takes a message; nil is a heartbeat. Records are judged by their seals. Only a peer that is believed
-// to be its node is a sign of life of that node, and can complete the first exchange; where clusters are
-// pinned, no peer of another cluster can complete it.
+// Receive takes a message; nil is a heartbeat. Records are judged by their seals. Only a peer that
+// is believed to be its node is a sign of life of that node, and can complete the first exchange;
+// where clusters are pinned, no peer of another cluster can complete it.
 func (s *Session) Receive(message replica.Message, now time.Time) {
 	n := s.node
 	n.now = now

@@ -117,8 +117,9 @@ func TestBelieve(t *testing.T) {
 	}
 }
 
-// TestUnprovenIsNowhereProven: a daemon whose record does not promise a proof is accepted without one. So that
-// it answered somewhere does not prove that its node is there: a stranger with the gossip key can answer so.
+// TestUnprovenIsNowhereProven: a daemon whose record does not promise a proof is accepted without
+// one. So that it answered somewhere does not prove that its node is there: a stranger with the
+// gossip key can answer so.
 func TestUnprovenIsNowhereProven(t *testing.T) {
 	o, its := origin("east", "n1"), *seeded("key of east/n1")
 	signed, err := authority.Statement{Cluster: o.Cluster, Node: o.Node, Key: its.Public(), NotBefore: 1, NotAfter: 2}.Sign(*root("east"))

@@ -7,9 +7,9 @@ import (
 	"strait.io/strait/clustermesh/trust"
 )
 
-// Pauses between requests for a statement about this node, before jitter. What changes is requested at once, but not
-// more often than each FirstRequest: pods can come one after the other. The pause doubles with each refusal; while no
-// signer is heard, it is at most unheardRequest.
+// Pauses between requests for a statement about this node, before jitter. What changes is requested
+// at once, but not more often than each FirstRequest: pods can come one after the other. The pause
+// doubles with each refusal; while no signer is heard, it is at most unheardRequest.
 const (
 	FirstRequest   = 200 * time.Millisecond
 	lastRequest    = 15 * time.Second

@@ -199,8 +199,8 @@ func TestLostIsProbedSeldom(t *testing.T) {
 	}
 }
 
-// TestDuplicates: two lives at one address are a restart, and two at two addresses are one until memberlist had time to
-// notice it.
+// TestDuplicates: two lives at one address are a restart, and two at two addresses are one until
+// memberlist had time to notice it.
 func TestDuplicates(t *testing.T) {
 	n2, now := node("a", "n2"), time.Unix(1000, 0)
 	c := NewContacts(node("a", "n1"))

@@ -24,12 +24,13 @@ type records = clustermesh.ByOrigin[clustermesh.Record]
 
 // Contacts is what this node observes of others. It is not safe for concurrent use.
 //
-// A node is alive if memberlist calls a life of its daemon alive, and that life has proven, on a TLS
-// connection, that it is there (Met). Neither is enough: memberlist's datagrams can be captured and
-// replayed later, when the node is gone, and memberlist watches a node all the time. For a node that is not alive, what
-// matters is whether its machine answers a TCP connect. Probing begins before memberlist has decided, as soon as the
-// node's stream falls silent, so that both verdicts arrive at about the same time. A node that is
-// not a neighbour has no stream, and is probed once memberlist has lost it.
+// A node is alive if memberlist calls a life of its daemon alive, and that life has proven, on a
+// TLS connection, that it is there (Met). Neither is enough: memberlist's datagrams can be captured
+// and replayed later, when the node is gone, and memberlist watches a node all the time. For a node
+// that is not alive, what matters is whether its machine answers a TCP connect. Probing begins
+// before memberlist has decided, as soon as the node's stream falls silent, so that both verdicts
+// arrive at about the same time. A node that is not a neighbour has no stream, and is probed once
+// memberlist has lost it.
 type Contacts struct {
 	self  clustermesh.Origin
 	nodes map[clustermesh.Origin]*contact
@@ -136,8 +137,8 @@ func (c *Contacts) Met(m member.ID, now time.Time) (changed bool) {
 // Frame notes a frame on a stream from the node, and reports whether the contact with it changed.
 func (c *Contacts) Frame(m member.ID, now time.Time) (changed bool) { return c.Met(m, now) }
 
-// Stream notes that a stream from the node opened (+1) or closed (-1), and reports whether the contact with it
-// changed.
+// Stream notes that a stream from the node opened (+1) or closed (-1), and reports whether the
+// contact with it changed.
 func (c *Contacts) Stream(m member.ID, delta int, now time.Time) (changed bool) {
 	n := c.node(m.Origin)
 	before := n.state()
@@ -152,10 +153,10 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) (changed bool) 
 	return n.state() != before
 }
 
-// Unmet returns the members to ask now who they are: those that have not proven that they are there,
-// and those whose streams carry nothing while their machine answers. They are marked as being asked, until Asked
-// is called for each. Those that wait longest come first. Most members prove that they are there by a stream
-// before it comes to that.
+// Unmet returns the members to ask now who they are: those that have not proven that they are
+// there, and those whose streams carry nothing while their machine answers. They are marked as
+// being asked, until Asked is called for each. Those that wait longest come first. Most members
+// prove that they are there by a stream before it comes to that.
 func (c *Contacts) Unmet(now time.Time) (out []clustermesh.Origin) {
 	var unmet []*contact
 	for i := range c.slots {

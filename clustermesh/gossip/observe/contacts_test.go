@@ -146,7 +146,8 @@ func TestAloneMakesNoClaims(t *testing.T) {
 	w.want(n3, clustermesh.Alive, false)
 }
 
-// TestClaimIsOfOneLife: a later life that others have heard ends the claim; its own silence is looked at again.
+// TestClaimIsOfOneLife: a later life that others have heard ends the claim; its own silence is
+// looked at again.
 func TestClaimIsOfOneLife(t *testing.T) {
 	n2, n3 := node("a", "n2"), node("a", "n3")
 	w := newWatch(t, n2, n3)
@@ -290,8 +291,9 @@ func TestOneSided(t *testing.T) {
 	want("gone", false)
 }
 
-// TestLongestWaitComesFirst: there is more to ask and to probe than at once. Nodes come in the order in which they
-// became due, and then by name, so that each has its turn, and the same events lead to the same questions.
+// TestLongestWaitComesFirst: there is more to ask and to probe than at once. Nodes come in the
+// order in which they became due, and then by name, so that each has its turn, and the same events
+// lead to the same questions.
 func TestLongestWaitComesFirst(t *testing.T) {
 	const most = maxAsking + maxProbing
 	known := clustermesh.ByOrigin[clustermesh.Record]{}

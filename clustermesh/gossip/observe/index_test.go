@@ -246,8 +246,8 @@ func (d *drawer) events() map[string]func() {
 	}
 }
 
-// met notes a sign of life. That changes a contact as its own method does, although Met takes a shorter way at most
-// heartbeats, and Met returns whether the contact changed.
+// met notes a sign of life. That changes a contact as its own method does, although Met takes a
+// shorter way at most heartbeats, and Met returns whether the contact changed.
 func (d *drawer) met(note func(member.ID, time.Time) bool) {
 	m := d.id()
 	want := *d.look(m.Origin)

@@ -24,10 +24,10 @@ const (
 	stateHead = 5
 )
 
-// vetted is one of memberlist's connections. memberlist reads one message from each, and takes what it
-// contains about itself: how long it is, how many members it has, how often it is compressed; some of what can
-// be in it makes it panic. So the whole message is read and decrypted first, and given to memberlist only
-// if a daemon can have sent it.
+// vetted is one of memberlist's connections. memberlist reads one message from each, and takes what
+// it contains about itself: how long it is, how many members it has, how often it is compressed;
+// some of what can be in it makes it panic. So the whole message is read and decrypted first, and
+// given to memberlist only if a daemon can have sent it.
 type vetted struct {
 	net.Conn
 	packets *packets

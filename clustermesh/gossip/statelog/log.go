@@ -46,8 +46,9 @@ func (l *Log) trim() {
 	}
 }
 
-// Open reads which values a log has. If a part of it cannot be read, the error is a Damage, and the log can be
-// used. With fs.ErrNotExist or ErrNotLog, it has no values, and only Replace can write it.
+// Open reads which values a log has. If a part of it cannot be read, the error is a Damage, and the
+// log can be used. With fs.ErrNotExist or ErrNotLog, it has no values, and only Replace can write
+// it.
 func Open(path string) (*Log, error) {
 	l := &Log{path: path, index: newIndex()}
 	f, err := os.Open(path)

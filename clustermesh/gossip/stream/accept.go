@@ -53,8 +53,8 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 	}
 }
 
-// hangUp closes the connection below TLS: closing TLS waits for the lock that a write to a peer that reads nothing
-// holds.
+// hangUp closes the connection below TLS: closing TLS waits for the lock that a write to a peer
+// that reads nothing holds.
 func hangUp(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()

@@ -27,8 +27,8 @@ const (
 	strangerTimeout = 4 * time.Second
 )
 
-// Signer answers requests for statements. Channel is what both ends know of the connection, and no third party
-// does: 32 bytes.
+// Signer answers requests for statements. Channel is what both ends know of the connection, and no
+// third party does: 32 bytes.
 type Signer interface {
 	// Signs reports whether it answers now. It can change.
 	Signs() bool

@@ -101,7 +101,8 @@ type Streams struct {
 	crowd    crowd   // of streams of peers that are not believed
 }
 
-// Services are what a daemon answers peers besides records. Each can be nil: then the daemon does not offer it.
+// Services are what a daemon answers peers besides records. Each can be nil: then the daemon does
+// not offer it.
 type Services struct {
 	Signer   Signer
 	Answerer Answerer

@@ -143,7 +143,8 @@ func (d *differ) service(want *corev1.Service) (created bool) {
 		d.do(written.Op{Verb: written.Create, Kind: written.Service, Object: want})
 		return true
 	}
-	// A copy of what follows would cost more than all the rest, for thousands of mirrors that stay as they are.
+	// A copy of what follows would cost more than all the rest, for thousands of mirrors that stay
+	// as they are.
 	same := *have
 	next := &same
 	next.Labels, next.Annotations = want.Labels, annotations(have, want)

@@ -40,8 +40,8 @@ type Client struct {
 // errors: the path of its socket, or its node.
 func Over(t Transport, name string) *Client { return &Client{name: name, transport: t} }
 
-// At makes a client that has the daemon of another node of the cluster answer, NODE or CLUSTER/NODE, by the one that
-// this client asks; the same client for "".
+// At makes a client that has the daemon of another node of the cluster answer, NODE or
+// CLUSTER/NODE, by the one that this client asks; the same client for "".
 func (c *Client) At(node string) *Client {
 	at := *c
 	at.node = node
@@ -114,7 +114,8 @@ func (c *Client) Nodes(ctx context.Context) (*api.NodeList, error) {
 	return &a, nil
 }
 
-// Tunnels asks for the tunnels between the nodes of the clusterset: of one node ("cluster/node"), or of all for "".
+// Tunnels asks for the tunnels between the nodes of the clusterset: of one node ("cluster/node"),
+// or of all for "".
 func (c *Client) Tunnels(ctx context.Context, node string) (*api.TunnelList, error) {
 	var a api.TunnelList
 	if err := c.ask(ctx, "tunnels", url.Values{"of": {node}}, api.KindTunnels, &a, &a.Meta); err != nil {

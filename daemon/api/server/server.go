@@ -150,8 +150,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(err, removeOwn(s.cfg.Socket, s.socket.file))
 }
 
-// serveView serves on the socket for a group until ctx ends. The daemon works without it, so failures are only
-// logged.
+// serveView serves on the socket for a group until ctx ends. The daemon works without it, so
+// failures are only logged.
 func (s *Server) serveView(ctx context.Context) {
 	if !s.view.relisten(ctx) {
 		return

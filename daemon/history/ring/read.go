@@ -14,8 +14,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// replay reads the file until its end, or until each, which is called after each complete turn, returns false.
-// It returns how many bytes are good.
+// replay reads the file until its end, or until each, which is called after each complete turn,
+// returns false. It returns how many bytes are good.
 func (f file) replay(r *history.Replay, each func(*history.Replay) bool) (good int64, err error) {
 	in, err := os.Open(f.path)
 	if err != nil {
@@ -162,8 +162,8 @@ type found struct {
 	started bool
 }
 
-// find returns the last turn of the first file that was not after a moment, and how many turns there are in the
-// window before it.
+// find returns the last turn of the first file that was not after a moment, and how many turns
+// there are in the window before it.
 func find(files []file, at time.Time) (f found, planned int, err error) {
 	var times []time.Time
 	for i, file := range files {

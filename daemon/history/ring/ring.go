@@ -93,8 +93,8 @@ func (r *Ring) Problems() []problem.Problem {
 // retryEvery is how often a disk that refused is tried again.
 const retryEvery = 10 * time.Second
 
-// Run writes turns until ctx is done. While the disk refuses, the rest of the daemon goes on, and what changes
-// in between is one item later.
+// Run writes turns until ctx is done. While the disk refuses, the rest of the daemon goes on, and
+// what changes in between is one item later.
 func (r *Ring) Run(ctx context.Context) error {
 	if r.cfg.MaxBytes <= 0 {
 		return nil

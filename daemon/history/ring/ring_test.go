@@ -82,8 +82,8 @@ func podsAt(t *testing.T, r *Ring, at time.Time) int {
 	return len(m.Turn().Result.Desired.Frontends[0].Backends)
 }
 
-// TestAt: each moment has its plan, whichever file it is in, in the life of several daemons, and a clock that is
-// set back hides what it passes again.
+// TestAt: each moment has its plan, whichever file it is in, in the life of several daemons, and a
+// clock that is set back hides what it passes again.
 func TestAt(t *testing.T) {
 	dir := t.TempDir()
 	const turns = 450
@@ -148,8 +148,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestCutAnywhere: a daemon that was killed in the middle of a write leaves what was written before, and the next
-// one goes on there.
+// TestCutAnywhere: a daemon that was killed in the middle of a write leaves what was written
+// before, and the next one goes on there.
 func TestCutAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	r, d := opened(t, dir, MinBytes), &days{}

@@ -1,8 +1,8 @@
-// Package verify loads each committed eBPF object program by program, on whatever kernel it runs, and logs how
-// many instructions the verifier saw: `make test-vm` prints them for each kernel.
+// Package verify loads each committed eBPF object program by program, on whatever kernel it runs,
+// and logs how many instructions the verifier saw: `make test-vm` prints them for each kernel.
 //
-// Input are the objects beside the datapath's packages, or in the folder that STRAIT_VM_OBJECTS names. It must
-// not know what the programs do.
+// Input are the objects beside the datapath's packages, or in the folder that STRAIT_VM_OBJECTS
+// names. It must not know what the programs do.
 package verify
 
 import (
@@ -58,8 +58,8 @@ func objects(t *testing.T) []string {
 	return files
 }
 
-// Some kernels that are locked down refuse iterators over maps. Then those of another object take their place,
-// which testObject wants to load.
+// Some kernels that are locked down refuse iterators over maps. Then those of another object take
+// their place, which testObject wants to load.
 const refused, replacement = "records", "files"
 
 func testObject(t *testing.T, file string) {
@@ -75,7 +75,8 @@ func testObject(t *testing.T, file string) {
 				t.Skipf("this kernel refuses it, and uses what %s has: %v", replacement, err)
 			}
 			if errors.Is(err, ebpf.ErrNotSupported) || lacksHelper(err) {
-				// Not testutil.Missing: what is missing is a kernel's, and each is listed in test/vm/skips.txt.
+				// Not testutil.Missing: what is missing is a kernel's, and each is listed in
+				// test/vm/skips.txt.
 				t.Skipf("this kernel cannot: %v", err)
 			}
 			if err != nil {
@@ -86,8 +87,9 @@ func testObject(t *testing.T, file string) {
 	}
 }
 
-// lacksHelper reports whether the kernel's verifier refused a program that calls a helper which the kernel does
-// not have. Only the whole log has that line, and of a wrapped error, %+v does not print it.
+// lacksHelper reports whether the kernel's verifier refused a program that calls a helper which the
+// kernel does not have. Only the whole log has that line, and of a wrapped error, %+v does not
+// print it.
 func lacksHelper(err error) bool {
 	refused := (*ebpf.VerifierError)(nil)
 	return errors.As(err, &refused) && strings.Contains(fmt.Sprintf("%+v", refused), "invalid func")
