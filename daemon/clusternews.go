@@ -24,13 +24,12 @@ func clusterNews(before, now clustermesh.ByOrigin[clustermesh.Contact], own clus
 	}
 	slices.Sort(touched)
 	for _, c := range touched {
-		was, is := stateOf(before, c), stateOf(now, c)
+		was, had := stateOf(before, c)
+		is, has := stateOf(now, c)
 		switch {
-		case !has(now, c):
-			if has(before, c) {
-				out = append(out, clusterChange{c, "cluster left"})
-			}
-		case was == is && has(before, c):
+		case had == has && was == is:
+		case !has:
+			out = append(out, clusterChange{c, "cluster left"})
 		case is == api.Joined:
 			out = append(out, clusterChange{c, "cluster joined"})
 		case is == api.Quiet:
@@ -40,12 +39,4 @@ func clusterNews(before, now clustermesh.ByOrigin[clustermesh.Contact], own clus
 		}
 	}
 	return out
-}
-
-// has reports whether there is a contact to any node of a cluster.
-func has(contacts clustermesh.ByOrigin[clustermesh.Contact], c clustermesh.ClusterName) bool {
-	for range contacts.Of(c) {
-		return true
-	}
-	return false
 }

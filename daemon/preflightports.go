@@ -26,16 +26,16 @@ const (
 	probeAnswer = probeSize + 8
 )
 
-// Bounds of a probe. UDP packets can get lost, so they are sent a few times.
+// Bounds of a probe. It is repeated: UDP packets can get lost, and the other machine may not listen
+// yet.
 const (
-	probePatience = 2 * time.Second
+	probePatience = 8 * time.Second
 	probeAgain    = 500 * time.Millisecond
-	maxProbing    = 32
+	maxProbing    = 64
 )
 
-// PreflightServe answers probes at the ports that straitd would listen on, until ctx ends. It calls ready
-// once it listens at all of them that are free.
-func PreflightServe(ctx context.Context, c Config, ready func()) error {
+// PreflightServe answers probes at those ports of straitd that are free, until ctx ends.
+func PreflightServe(ctx context.Context, c Config) error {
 	var config net.ListenConfig
 	var running sync.WaitGroup
 	var open []io.Closer
@@ -55,7 +55,6 @@ func PreflightServe(ctx context.Context, c Config, ready func()) error {
 			running.Go(func() { answerConnections(l) })
 		}
 	}
-	ready()
 	<-ctx.Done()
 	var errs []error
 	for _, l := range open {
@@ -139,48 +138,50 @@ func dialAll(ctx context.Context, probes []api.PortProbe) []api.PortReply {
 // errOther means that something else listens at the port.
 var errOther = errors.New("another program answered there")
 
+// probePort sends probes to a port until it answers, for as long as probePatience.
 func probePort(ctx context.Context, r *api.PortReply) error {
 	text, network, _ := strings.Cut(r.Port, "/")
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
 		return fmt.Errorf("port %s: want a number and a protocol, such as 7946/UDP", r.Port)
 	}
+	to := netip.AddrPortFrom(r.Addr, uint16(port)).String()
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
-	c, err := new(net.Dialer).DialContext(ctx, strings.ToLower(network), netip.AddrPortFrom(r.Addr, uint16(port)).String())
+	for {
+		err := probeOnce(ctx, strings.ToLower(network), to, r)
+		if err == nil || errors.Is(err, errOther) || !sleep(ctx, probeAgain) {
+			return err
+		}
+	}
+}
+
+// probeOnce sends one probe, and waits a moment for the answer.
+func probeOnce(ctx context.Context, network, to string, r *api.PortReply) error {
+	c, err := (&net.Dialer{Timeout: 2 * probeAgain}).DialContext(ctx, network, to)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	question := make([]byte, probeSize)
 	_, _ = rand.Read(question[copy(question, probeMagic):]) // never fails
-	began := time.Now()
-	deadline, _ := ctx.Deadline()
-	for {
-		sent := time.Now()
-		if _, err = c.Write(question); err != nil {
-			return err
-		}
-		until := deadline
-		if again := sent.Add(probeAgain); c.LocalAddr().Network() == "udp" && again.Before(deadline) {
-			until = again
-		}
-		_ = c.SetReadDeadline(until)
-		answer := make([]byte, probeAnswer)
-		n, err := io.ReadAtLeast(c, answer, probeAnswer)
-		var timeout net.Error
-		switch {
-		case err == nil && string(answer[:probeSize]) == string(question):
-			now := time.Now()
-			there := time.Unix(0, int64(binary.BigEndian.Uint64(answer[probeSize:])))
-			r.RTT = now.Sub(began).Seconds()
-			r.Ahead = there.Sub(sent.Add(now.Sub(sent) / 2)).Seconds()
-			return nil
-		case err == nil || n > 0 || errors.Is(err, io.EOF):
-			return errOther
-		case errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(deadline):
-		default:
-			return err
-		}
+	sent := time.Now()
+	_ = c.SetDeadline(sent.Add(2 * probeAgain))
+	if _, err := c.Write(question); err != nil {
+		return err
 	}
+	answer := make([]byte, probeAnswer)
+	n, err := io.ReadAtLeast(c, answer, probeAnswer)
+	switch {
+	case err == nil && string(answer[:probeSize]) == string(question):
+	case err == nil || n > 0 || errors.Is(err, io.EOF):
+		return errOther
+	default:
+		return err
+	}
+	now := time.Now()
+	there := time.Unix(0, int64(binary.BigEndian.Uint64(answer[probeSize:])))
+	r.RTT = now.Sub(sent).Seconds()
+	r.Ahead = there.Sub(sent.Add(now.Sub(sent) / 2)).Seconds()
+	return nil
 }

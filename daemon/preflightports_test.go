@@ -45,9 +45,8 @@ func TestPreflightPorts(t *testing.T) {
 		}
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- PreflightServe(ctx, c, func() { close(ready) }) }()
-	<-ready
+	ended := make(chan error, 1)
+	go func() { ended <- PreflightServe(ctx, c) }()
 	port := func(n uint16, network string) string { return strconv.Itoa(int(n)) + "/" + network }
 	probe := api.PortProbe{Node: "n1", Addr: loopback, Ports: []string{
 		port(c.Gossip.Bind.Port(), "TCP"), port(c.Gossip.Bind.Port(), "UDP"), port(c.Mesh.Port, "UDP"),

@@ -97,23 +97,25 @@ func (v viewer) stateOf(name clustermesh.ClusterName) api.ClusterState {
 	if name == v.self.Cluster {
 		return api.Here
 	}
-	return stateOf(v.state.Contacts, name)
+	state, _ := stateOf(v.state.Contacts, name)
+	return state
 }
 
-func stateOf(contacts clustermesh.ByOrigin[clustermesh.Contact], name clustermesh.ClusterName) api.ClusterState {
+// stateOf returns the state of a cluster by the contacts to its nodes, and whether there is any.
+func stateOf(contacts clustermesh.ByOrigin[clustermesh.Contact], name clustermesh.ClusterName) (state api.ClusterState, known bool) {
 	best := clustermesh.Held
 	for o, contact := range contacts.Of(name) {
 		if o.Node != "" {
-			best = max(best, contact)
+			best, known = max(best, contact), true
 		}
 	}
-	switch {
-	case best == clustermesh.Alive:
-		return api.Joined
-	case best == clustermesh.Quiet:
-		return api.Quiet
+	switch best {
+	case clustermesh.Alive:
+		return api.Joined, known
+	case clustermesh.Quiet:
+		return api.Quiet, known
 	}
-	return api.Held
+	return api.Held, known
 }
 
 // members counts the nodes by state, each once.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -34,7 +33,7 @@ func preflightCommand(o *options) *cobra.Command {
 				_, _ = io.Copy(io.Discard, cmd.InOrStdin())
 				cancel()
 			}()
-			return daemon.PreflightServe(ctx, cfg, func() { fmt.Fprintln(cmd.OutOrStdout(), "ready") })
+			return daemon.PreflightServe(ctx, cfg)
 		}),
 		preflight("dial", "Send the probes that stdin has as JSON, and print what came back", func(cmd *cobra.Command) error {
 			replies, err := daemon.PreflightDial(cmd.Context(), cmd.InOrStdin())
