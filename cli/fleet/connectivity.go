@@ -136,18 +136,13 @@ func (t *trial) run(ctx context.Context, grounds map[string]ground) (err error) 
 	return t.show(t.a.Now().Sub(began))
 }
 
-// clearTime bounds the removal of the pods, which must go on when the test was interrupted.
-const clearTime = 2 * time.Minute
-
-// clear removes what was made. An error names the command that does it later.
+// clear removes what was made.
 func (t *trial) clear(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	ctx, cancel := clearing(ctx)
 	defer cancel()
-	err := t.each(func(s *site) error {
-		if _, err := s.Clear(ctx); err != nil {
-			return fmt.Errorf("%w; remove it: kubectl --context %s delete namespace %s", err, s.Context, t.f.namespace)
-		}
-		return nil
+	err := together(t.sites, func(s *site) error {
+		_, err := s.Clear(ctx)
+		return err
 	})
 	if err == nil {
 		t.tell("everything that was made is removed")

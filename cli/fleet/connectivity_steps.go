@@ -16,17 +16,6 @@ import (
 	"strait.io/strait/install/cluster"
 )
 
-// each does something for each cluster, all at the same time, and joins the errors.
-func (t *trial) each(do func(*site) error) error {
-	errs := make([]error, len(t.sites))
-	var wg sync.WaitGroup
-	for i, s := range t.sites {
-		wg.Go(func() { errs[i] = do(s) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
 // nodesOfEach is how many nodes of a cluster are used: calls between two nodes can fail where those
 // on one work.
 const nodesOfEach = 2
@@ -37,7 +26,7 @@ func (t *trial) open(ctx context.Context, grounds map[string]ground) error {
 	for _, name := range slices.Sorted(maps.Keys(grounds)) {
 		t.sites = append(t.sites, &site{ground: grounds[name], Cluster: connectivity.Cluster{Context: name, Imports: map[string][]netip.Addr{}}})
 	}
-	if err := t.each(func(s *site) error { return t.ask(ctx, s) }); err != nil {
+	if err := together(t.sites, func(s *site) error { return t.ask(ctx, s) }); err != nil {
 		return err
 	}
 	slices.SortFunc(t.sites, func(a, b *site) int { return cmp.Compare(a.Cluster.Name, b.Cluster.Name) })
@@ -50,9 +39,9 @@ func (t *trial) open(ctx context.Context, grounds map[string]ground) error {
 		t.report.Clusters = append(t.report.Clusters, s.Cluster.Name)
 	}
 	// A removal that has begun goes on when the test is interrupted.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	ctx, cancel := clearing(ctx)
 	defer cancel()
-	return t.each(func(s *site) error {
+	return together(t.sites, func(s *site) error {
 		found, err := s.Clear(ctx)
 		if found && err == nil {
 			t.tell("%s: removed what an earlier test left", s.Context)
@@ -85,11 +74,11 @@ func (t *trial) ask(ctx context.Context, s *site) (err error) {
 // make makes everything, and waits until the pods run and the Services are imported.
 func (t *trial) make(ctx context.Context) error {
 	// All namespaces first: an import goes only to clusters that have the namespace.
-	if err := t.each(func(s *site) error { return s.Make(ctx, [][]byte{s.setup.NamespaceObject()}) }); err != nil {
+	if err := together(t.sites, func(s *site) error { return s.Make(ctx, [][]byte{s.setup.NamespaceObject()}) }); err != nil {
 		return err
 	}
 	var lock sync.Mutex
-	err := t.each(func(s *site) error {
+	err := together(t.sites, func(s *site) error {
 		if err := s.Make(ctx, s.setup.Objects()); err != nil {
 			return err
 		}
@@ -106,10 +95,10 @@ func (t *trial) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.each(func(s *site) error { return t.awaitPods(ctx, s) }); err != nil {
+	if err := together(t.sites, func(s *site) error { return t.awaitPods(ctx, s) }); err != nil {
 		return err
 	}
-	return t.each(func(s *site) error { return t.awaitImports(ctx, s) })
+	return together(t.sites, func(s *site) error { return t.awaitImports(ctx, s) })
 }
 
 // usualStart is how long pods may take to start before the test says what they wait for.
@@ -189,7 +178,7 @@ func (t *trial) call(ctx context.Context) error {
 	results := make([]connectivity.Result, len(cases))
 	for _, group := range connectivity.Groups {
 		began := t.a.Now()
-		err := t.each(func(s *site) error { return t.callFrom(ctx, s, group, cases, results) })
+		err := together(t.sites, func(s *site) error { return t.callFrom(ctx, s, group, cases, results) })
 		if err != nil {
 			return err
 		}
@@ -270,7 +259,7 @@ func (t *trial) findOut(ctx context.Context) {
 		services[s.Cluster.Name] = t.f.namespace + "/" + connectivity.ServiceOf(s.Cluster.Name)
 	}
 	var lock sync.Mutex
-	_ = t.each(func(s *site) error {
+	_ = together(t.sites, func(s *site) error {
 		name := s.Cluster.Name
 		trouble, _ := s.ExportTrouble(ctx, connectivity.ServiceOf(name))
 		zone, known := s.Zone(ctx)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,21 +68,10 @@ func CheckBefore(ctx context.Context, a *cli.App, o cli.Before) ([]check.Site, e
 }
 
 func lookBefore(ctx context.Context, a *cli.App, sites []*beforeSite) (err error) {
-	for _, s := range sites {
-		if _, err := s.Clear(ctx); err != nil { // what an earlier check left
-			return unknown(err)
-		}
+	if err := clearBefore(ctx, sites); err != nil { // what an earlier check left
+		return unknown(err)
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
-		defer cancel()
-		err = errors.Join(err, together(sites, func(s *beforeSite) error {
-			if _, err := s.Clear(ctx); err != nil {
-				return fmt.Errorf("%w; remove it: kubectl --context %s delete namespace %s", err, s.Context(), s.Name)
-			}
-			return nil
-		}))
-	}()
+	defer func() { err = errors.Join(err, clearBefore(ctx, sites)) }()
 	a.Hint("running the image on each node for a moment, in namespace %s", preflightNamespace)
 	if err := together(sites, func(s *beforeSite) error { return s.look(ctx, a) }); err != nil {
 		return unknown(err)
@@ -89,15 +79,13 @@ func lookBefore(ctx context.Context, a *cli.App, sites []*beforeSite) (err error
 	return unknown(sendAll(ctx, sites))
 }
 
-// together does something for all clusters at the same time.
-func together(sites []*beforeSite, do func(*beforeSite) error) error {
-	errs := make([]error, len(sites))
-	var wg sync.WaitGroup
-	for i, s := range sites {
-		wg.Go(func() { errs[i] = do(s) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+func clearBefore(ctx context.Context, sites []*beforeSite) error {
+	ctx, cancel := clearing(ctx)
+	defer cancel()
+	return together(sites, func(s *beforeSite) error {
+		_, err := s.Clear(ctx)
+		return err
+	})
 }
 
 // Context is the name of the cluster's context.
@@ -233,25 +221,12 @@ func sendAll(ctx context.Context, sites []*beforeSite) error {
 			})
 		}
 	}
-	select {
-	case <-time.After(listenTime):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 	return together(sites, func(s *beforeSite) error { return s.send(ctx, sites, counts) })
 }
 
-// listenTime is how long it takes until all nodes listen: one command in a pod takes a fraction of a second.
-const listenTime = 3 * time.Second
-
 // send has each node of a cluster send to others.
 func (s *beforeSite) send(ctx context.Context, sites []*beforeSite, counts []int) error {
-	own := 0
-	for i := range sites {
-		if sites[i] == s {
-			own = i
-		}
-	}
+	own := slices.Index(sites, s)
 	s.Replies = map[string][]api.PortReply{}
 	var lock sync.Mutex
 	var wg sync.WaitGroup

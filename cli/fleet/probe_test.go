@@ -12,8 +12,8 @@ import (
 	"strait.io/strait/cli/connectivity"
 )
 
-// TestProbe: a pod answers each question in JSON without waiting for the end of stdin, and tells
-// what is wrong with one that is none.
+// TestProbe: a pod answers each question in JSON without waiting for the end of stdin, and reports
+// what is wrong with malformed input.
 func TestProbe(t *testing.T) {
 	probe := func(stdin io.Reader, args ...string) (string, error) {
 		var out bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,4 +100,23 @@ func (t *target) openAll(contexts []string) (out []*cluster.Cluster, err error) 
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// together does something for each cluster, all at the same time, and joins the errors.
+func together[T any](clusters []T, do func(T) error) error {
+	errs := make([]error, len(clusters))
+	var wg sync.WaitGroup
+	for i, c := range clusters {
+		wg.Go(func() { errs[i] = do(c) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// clearTime bounds the removal of what a command made for a moment.
+const clearTime = 2 * time.Minute
+
+// clearing bounds a removal, which goes on when the command is interrupted.
+func clearing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), clearTime)
 }

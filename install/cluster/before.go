@@ -22,7 +22,8 @@ import (
 
 var accessReviews = resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
 
-// MayNotCreate returns which of these objects the user may not create, as "KIND.GROUP in NAMESPACE", sorted.
+// MayNotCreate returns which of these objects the user may not create, sorted: "RESOURCE.GROUP in
+// namespace NAMESPACE".
 // Kinds that the API server does not know are left out: strait brings them.
 func (c *Cluster) MayNotCreate(ctx context.Context, docs [][]byte) ([]string, error) {
 	asked := map[string]bool{} // whether it is allowed

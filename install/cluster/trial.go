@@ -115,16 +115,21 @@ func (t Trial) Clear(ctx context.Context) (bool, error) {
 	// Only this very namespace: another one may be made in the meantime.
 	err = t.objects.Resource(namespaces).Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ns.UID}})
 	if ignoreNotFound(err) != nil {
-		return true, fmt.Errorf("context %s: delete Namespace %s: %w", t.Context, t.Name, err)
+		return true, fmt.Errorf("context %s: delete Namespace %s: %w; %s", t.Context, t.Name, err, t.byHand())
 	}
 	err = poll(ctx, waitEvery/2, func() (bool, error) {
 		have, err := get[corev1.Namespace](ctx, t.Cluster, namespaces, "", t.Name)
 		return apierrors.IsNotFound(err) || err == nil && have.UID != ns.UID, ignoreNotFound(err)
 	})
 	if err != nil {
-		return true, fmt.Errorf("context %s: wait until Namespace %s is deleted: %w", t.Context, t.Name, err)
+		return true, fmt.Errorf("context %s: wait until Namespace %s is deleted: %w; %s", t.Context, t.Name, err, t.byHand())
 	}
 	return true, nil
+}
+
+// byHand is how people remove the namespace.
+func (t Trial) byHand() string {
+	return fmt.Sprintf("remove it: kubectl --context %s delete namespace %s", t.Context, t.Name)
 }
 
 // ErrRefused means that a cluster does not allow an object, by its policies or by the rights of the user.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +24,7 @@ func (noReset) Reset() {}
 // trialIn is a test's namespace in a cluster that has some objects.
 func trialIn(objects ...runtime.Object) Trial {
 	scheme := runtime.NewScheme()
-	_ = corev1.AddToScheme(scheme)
+	_, _ = corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)
 	group := schema.GroupVersion{Group: mcs, Version: "v1beta1"}
 	kinds := meta.NewDefaultRESTMapper([]schema.GroupVersion{group})
 	for _, kind := range []string{"ServiceImport", "ServiceExport"} {

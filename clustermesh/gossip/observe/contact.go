@@ -117,7 +117,7 @@ type life struct {
 	gone  bool // memberlist calls it gone, and its stream carries frames all the same
 }
 
-// life returns a life that is a member; nil if that is none.
+// life returns a life that is a member; nil if it is not one.
 func (n *contact) life(boot uint64) *life {
 	for i := range n.lives {
 		if n.lives[i].boot == boot {
