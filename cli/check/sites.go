@@ -128,7 +128,7 @@ func sameIDs(sites []Site) (out []Finding) {
 func overlaps(sites []Site) (out []Finding) {
 	for i, a := range sites {
 		if len(a.Ranges) == 0 {
-			f := found(Unknown, "name them when the clusters join: strait clusterset connect --pods "+a.Context+"=CIDR", "nothing says which ranges the pods of this cluster have")
+			f := found(Warning, "name them when the clusters join: strait clusterset connect --pods "+a.Context+"=CIDR", "neither its network nor its Nodes have the ranges of the pods, so connect would take them from the pods")
 			f[0].Nodes = []string{"context " + a.Context}
 			out = append(out, f...)
 		}

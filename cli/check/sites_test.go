@@ -36,7 +36,7 @@ func TestPreSites(t *testing.T) {
 		"one id":             {func(s *Site) { s.ID = "east" }, "their ids differ", Failed, "contexts c1 and c2 lead to clusters with one id, east"},
 		"no ids yet":         {func(s *Site) { s.ID = "" }, "", OK, ""},
 		"one range":          {func(s *Site) { s.Ranges[0] = netip.MustParsePrefix("10.1.7.0/24") }, "their pods have different ranges", Failed, "10.1.0.0/16 of context c1 overlaps with 10.1.7.0/24 of context c2"},
-		"unknown ranges":     {func(s *Site) { s.Ranges = nil }, "their pods have different ranges", Unknown, "--pods c2=CIDR"},
+		"unknown ranges":     {func(s *Site) { s.Ranges = nil }, "their pods have different ranges", Warning, "--pods c2=CIDR"},
 		"no right":           {func(s *Site) { s.Denied = []string{"daemonsets.apps in namespace strait-system"} }, "you may install strait", Failed, "you may not create daemonsets.apps"},
 		"an old MCS API":     {func(s *Site) { s.Served = []string{"v1alpha1"} }, "they take the MCS API", Warning, "--upgrade-crds"},
 		"both of it":         {func(s *Site) { s.Served = []string{"v1alpha1", "v1beta1"} }, "", OK, ""},

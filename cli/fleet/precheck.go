@@ -29,9 +29,11 @@ const (
 	startTime = time.Minute
 	// mostTargets is to how many nodes of each cluster a node sends.
 	mostTargets = 8
-	// serveTime is how long nodes answer probes at the most, and dialTime how long sending them may take.
+	// serveTime is how long nodes answer probes at the most, dialTime how long sending them may take,
+	// and endTime how long it may take until the answering has ended.
 	serveTime = 5 * time.Minute
 	dialTime  = 2 * time.Minute
+	endTime   = 5 * time.Second
 )
 
 // beforeSite is a cluster in which strait is not installed yet.
@@ -152,7 +154,10 @@ func (s *beforeSite) read(ctx context.Context) (err error) {
 	note(err)
 	network, err := s.ReadNetwork(ctx)
 	note(err)
-	s.Ranges, _ = trust.Sources(network).PodRanges()
+	if s.Ranges, _ = trust.Sources(network).PodRanges(); len(s.Ranges) == 0 {
+		s.Ranges, err = s.PodCIDRs(ctx)
+		note(err)
+	}
 	cilium, err := s.ReadCilium(ctx)
 	note(err)
 	gateways, err := s.ReadOVN(ctx)
@@ -207,20 +212,33 @@ func sendAll(ctx context.Context, sites []*beforeSite) error {
 	serving, stop := context.WithTimeout(ctx, serveTime)
 	defer stop()
 	var servers sync.WaitGroup
-	defer servers.Wait()
-	defer stop()
 	var counts []int
+	var ends []*io.PipeWriter
 	for _, s := range sites {
 		counts = append(counts, len(s.pods))
 		for _, p := range s.pods {
-			open, closing := io.Pipe()
-			context.AfterFunc(serving, func() { closing.Close() })
+			open, end := io.Pipe()
+			ends = append(ends, end)
 			// How it ends is seen by what the others send.
 			servers.Go(func() {
 				_, _ = s.Run(serving, p.Name, preflightContainer, serveTime, open, preflightCommand(p.Node, "serve")...)
 			})
 		}
 	}
+	defer func() {
+		// A byte ends them: the end of stdin alone does not reach a pod by every API server.
+		time.AfterFunc(endTime, stop)
+		for _, end := range ends {
+			go func() { // the last Close ends a Write that nothing reads
+				_, _ = end.Write([]byte("\n"))
+				end.Close()
+			}()
+		}
+		servers.Wait()
+		for _, end := range ends {
+			end.Close()
+		}
+	}()
 	return together(sites, func(s *beforeSite) error { return s.send(ctx, sites, counts) })
 }
 

@@ -22,7 +22,7 @@ func preflightCommand(o *options) *cobra.Command {
 	})
 	c.Flags().StringVar(&root, "root", "/", "the machine's file system, a `directory`")
 	c.AddCommand(
-		preflight("serve", "Answer probes at the ports of straitd, until stdin ends", func(cmd *cobra.Command) error {
+		preflight("serve", "Answer probes at the ports of straitd, until stdin has a byte or ends", func(cmd *cobra.Command) error {
 			cfg, err := o.preflightConfig()
 			if err != nil {
 				return err
@@ -30,7 +30,7 @@ func preflightCommand(o *options) *cobra.Command {
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			go func() { // it ends with the process at the latest
-				_, _ = io.Copy(io.Discard, cmd.InOrStdin())
+				_, _ = io.ReadFull(cmd.InOrStdin(), make([]byte, 1))
 				cancel()
 			}()
 			return daemon.PreflightServe(ctx, cfg)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -73,6 +74,22 @@ func (c *Cluster) may(ctx context.Context, attributes authorizationv1.ResourceAt
 	}
 	allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
 	return allowed, nil
+}
+
+// PodCIDRs returns the ranges that the Nodes have for their pods.
+func (c *Cluster) PodCIDRs(ctx context.Context) (out []netip.Prefix, err error) {
+	machines, err := list[corev1.Node](ctx, c, nodes, "", "")
+	if err != nil {
+		return nil, fmt.Errorf("context %s: list nodes: %w", c.Context, err)
+	}
+	for _, n := range machines {
+		for _, text := range n.Spec.PodCIDRs {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				out = append(out, p)
+			}
+		}
+	}
+	return out, nil
 }
 
 // Installed reports whether strait's DaemonSet is there.
