@@ -9,6 +9,7 @@ tool (
 
 require (
 	filippo.io/edwards25519 v1.2.0
+	github.com/DataDog/datadog-agent/pkg/template v0.85.4
 	github.com/KimMachineGun/automemlimit v0.7.5
 	github.com/chromedp/cdproto v0.160.1
 	github.com/chromedp/chromedp v0.23.1

@@ -65,7 +65,6 @@ func newRoot(e env) *cobra.Command {
 		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return a.CheckOutput(cmd) },
 	}
 	root.Version = a.ThisVersion().Version
-	root.SetVersionTemplate("strait {{.Version}}\n")
 	if name, is := strings.CutPrefix(strings.TrimSuffix(a.Program, ".exe"), "kubectl-"); is {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + name}
 	}

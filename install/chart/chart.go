@@ -15,9 +15,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"sigs.k8s.io/yaml"
 )
 
@@ -78,7 +78,6 @@ func Render(o Options) ([][]byte, error) {
 		"Values":  map[string]any(Merge(c.values, o.Values)),
 		"Chart":   c.meta,
 		"Release": map[string]any{"Name": "strait", "Namespace": cmp.Or(o.Namespace, Namespace)},
-		"Files":   c.files,
 	}
 	var out [][]byte
 	for _, name := range c.manifests() {
@@ -109,7 +108,7 @@ type parsed struct {
 // load parses the embedded files.
 func load() (*parsed, error) {
 	c := &parsed{files: chartFiles{}, templates: template.New("chart").Option("missingkey=zero")}
-	c.templates.Funcs(functions(c.templates))
+	c.templates.Funcs(functions(c.templates, c.files))
 	err := fs.WalkDir(embedded, "strait", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -124,7 +123,7 @@ func load() (*parsed, error) {
 		case name == "values.yaml":
 			err = yaml.UnmarshalStrict(data, &c.values)
 		case strings.HasPrefix(name, "templates/"):
-			_, err = c.templates.New(name).Parse(string(data))
+			_, err = c.templates.New(name).Parse(functionsForMethods.Replace(string(data)))
 		default:
 			c.files[name] = data
 		}

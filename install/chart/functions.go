@@ -12,16 +12,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"sigs.k8s.io/yaml"
 )
 
 // functions are the Helm template functions that the chart uses, with Helm's names, argument order
 // and results; TestHelm compares them. Helm itself would make strait three times as large and link
 // package testing into it.
-func functions(t *template.Template) template.FuncMap {
+func functions(t *template.Template, files chartFiles) template.FuncMap {
 	return template.FuncMap{
+		"filesGlob": files.Glob,
+		"filesGet":  files.Get,
 		"include": func(name string, data any) (string, error) {
 			var b strings.Builder
 			err := t.ExecuteTemplate(&b, name, data)
@@ -155,6 +157,11 @@ func overwrite(under, over map[string]any) map[string]any {
 	}
 	return under
 }
+
+// functionsForMethods replaces Helm's methods of .Files by functions. The template package that is used
+// here cannot call methods: one that can makes the linker keep every method of every type, which are 20 MB
+// of client-go in the CLI.
+var functionsForMethods = strings.NewReplacer("$.Files.", "files", ".Files.", "files")
 
 // chartFiles are the chart's files that templates can read.
 type chartFiles map[string][]byte

@@ -10,7 +10,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"text/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 )
 
 //go:embed templates/*.tmpl

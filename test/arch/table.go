@@ -309,6 +309,8 @@ var Dependencies = []Dependency{
 	},
 	{Path: "github.com/fxamacker/cbor/v2", Owners: []string{"clustermesh/authority", "clustermesh/replica", "daemon/history"},
 		Why: "the bytes of a record are signed, and those of a statement: each package reads and writes its own; a history also has what a node itself finds of records"},
+	{Path: "github.com/DataDog/datadog-agent/pkg/template/text", Owners: []string{"install/chart", "install/examples"},
+		Why: "text/template without calls of methods, which make the linker keep every method of every type; each package renders its own templates"},
 	{Path: "filippo.io/edwards25519", Owners: []string{"internal/key"}},
 	{Path: "github.com/KimMachineGun/automemlimit", Owners: []string{"cmd/straitd"}},
 	{Path: "github.com/fsnotify/fsnotify", Owners: []string{"clustermesh/manifest"}},

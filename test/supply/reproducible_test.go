@@ -15,6 +15,11 @@ import (
 // top is the root of the source.
 const top = "../.."
 
+// sizes are bounds of the programs' sizes in bytes. What calls methods by name, such as text/template,
+// costs 20 MB, because the linker then keeps all methods of client-go; so does a function that names
+// all kinds of Kubernetes, such as an informer factory's ForResource.
+var sizes = map[string]int64{"strait": 45e6, "straitd": 47e6}
+
 // TestReproducible: all who build the same source get the same programs and the same image, in
 // whatever folder, with git or without, whatever their umask is.
 func TestReproducible(t *testing.T) {
@@ -23,6 +28,11 @@ func TestReproducible(t *testing.T) {
 	copySource(t, there)
 	run(t, here, "umask 022; git init -q . && git add -A && git -c user.name=t -c user.email=t@t.invalid commit -qm all && make build image VERSION=v1.2.3")
 	run(t, there, "umask 077; make build image VERSION=v1.2.3")
+	for program, most := range sizes {
+		if size := int64(len(read(t, filepath.Join(here, "bin", program)))); size > most {
+			t.Errorf("%s has %d bytes; want at most %d. Does a new import call methods by name, as text/template does?", program, size, most)
+		}
+	}
 	for _, f := range []string{"bin/straitd", "bin/strait", "bin/strait-image-" + runtime.GOARCH + ".tar"} {
 		a, b := read(t, filepath.Join(here, f)), read(t, filepath.Join(there, f))
 		if !bytes.Equal(a, b) {

@@ -3,11 +3,11 @@ package write
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -93,7 +93,7 @@ func (p *Passes[V]) Run(ctx context.Context) error {
 	}
 	var took time.Duration
 	for more := true; more; more = notify.Await(ctx, p.changed, Again, max(quiet, took), max(patience, 5*took)) {
-		if there, err := seen.objects(); err == nil && ctx.Err() == nil {
+		if there := seen.objects(); ctx.Err() == nil {
 			took = p.Pass(ctx, p.submitted(), there)
 		}
 	}
@@ -149,7 +149,7 @@ func (p *Passes[V]) forget() {
 // seen is what informers have read.
 type seen struct {
 	factories []informers.SharedInformerFactory
-	informers []informers.GenericInformer
+	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
 }
 
@@ -163,19 +163,33 @@ func (p *Passes[V]) watch(ctx context.Context) (*seen, error) {
 		f := informers.NewSharedInformerFactoryWithOptions(p.Core, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.LabelSelector = row.Watched()
 		}))
-		i, err := f.ForResource(row.Resource)
+		i, err := informer(f, row.Kind)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := i.Informer().AddEventHandler(poke); err != nil {
+		if _, err := i.AddEventHandler(poke); err != nil {
 			return nil, err
 		}
-		s.factories, s.informers, s.synced = append(s.factories, f), append(s.informers, i), append(s.synced, i.Informer().HasSynced)
+		s.factories, s.informers, s.synced = append(s.factories, f), append(s.informers, i), append(s.synced, i.HasSynced)
 	}
 	for _, f := range s.factories {
 		f.StartWithContext(ctx)
 	}
 	return s, nil
+}
+
+// informer returns the informer of a kind that strait writes. The factory's own ForResource would link the
+// typed clients of all of Kubernetes into the daemon, which are 10 MB.
+func informer(f informers.SharedInformerFactory, kind string) (cache.SharedIndexInformer, error) {
+	switch kind {
+	case written.Service:
+		return f.Core().V1().Services().Informer(), nil
+	case written.EndpointSlice:
+		return f.Discovery().V1().EndpointSlices().Informer(), nil
+	case written.Ingress:
+		return f.Networking().V1().Ingresses().Informer(), nil
+	}
+	return nil, fmt.Errorf("strait does not watch the kind %s", kind)
 }
 
 func (s *seen) stop() {
@@ -184,17 +198,13 @@ func (s *seen) stop() {
 	}
 }
 
-func (s *seen) objects() (out []metav1.Object, err error) {
+func (s *seen) objects() (out []metav1.Object) {
 	for _, i := range s.informers {
-		all, err := i.Lister().List(labels.Everything())
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range all {
+		for _, o := range i.GetStore().List() {
 			out = append(out, o.(metav1.Object))
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Refused returns the Problem of a write that failed; none if the next pass does better.
