@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/strvals"
@@ -20,8 +21,8 @@ import (
 	"strait.io/strait/install/chart"
 )
 
-// helm renders the chart as helm template does; the result is by "Kind/name".
-func helm(t *testing.T, values chart.Values) map[string]map[string]any {
+// helmChart returns the chart as Helm reads it.
+func helmChart(t *testing.T) *v2.Chart {
 	t.Helper()
 	var files []*archive.BufferedFile
 	err := filepath.Walk("strait", func(name string, info os.FileInfo, err error) error {
@@ -39,6 +40,13 @@ func helm(t *testing.T, values chart.Values) map[string]map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// helm renders the chart as helm template does; the result is by "Kind/name".
+func helm(t *testing.T, values chart.Values) map[string]map[string]any {
+	t.Helper()
+	c := helmChart(t)
 	release := common.ReleaseOptions{Name: "strait", Namespace: chart.Namespace, IsInstall: true}
 	all, err := util.ToRenderValues(c, values, release, common.DefaultCapabilities)
 	if err != nil {
@@ -109,6 +117,31 @@ func TestHelm(t *testing.T) {
 		}
 		if len(ours) != len(theirs) {
 			t.Errorf("%s: %d objects, of Helm %d", values, len(ours), len(theirs))
+		}
+	}
+}
+
+// TestTypo: Helm refuses a value that the chart does not have, or cannot mean, and names it.
+func TestTypo(t *testing.T) {
+	for typo, want := range map[string]string{
+		"mesh: {mdoe: 'off'}":                      "/mesh': additional properties 'mdoe' not allowed",
+		"foo: 1":                                   "additional properties 'foo' not allowed",
+		"mesh: {mode: of}":                         "/mesh/mode': value must be one of 'wireguard', 'off'",
+		"gossip: {port: 70000}":                    "/gossip/port': maximum: got 70,000, want 65,535",
+		"cluster: 1":                               "/cluster': got number, want string",
+		"exposeAs: [ClusterIP]":                    "/exposeAs/0': value must be one of 'NodePort', 'LoadBalancer'",
+		"image: {digest: latest}":                  "/image/digest': 'latest' does not match pattern",
+		"clusterSetCIDRs: 241.0.0.0/8":             "/clusterSetCIDRs': got string, want array",
+		"leader: {replica: 1}":                     "/leader': additional properties 'replica' not allowed",
+		"metrics: {podMonitor: {interval: often}}": "/metrics/podMonitor/interval': 'often' does not match pattern",
+	} {
+		var v map[string]any
+		if err := yaml.Unmarshal([]byte(typo), &v); err != nil {
+			t.Fatal(err)
+		}
+		_, err := util.ToRenderValues(helmChart(t), v, common.ReleaseOptions{Name: "strait", Namespace: chart.Namespace}, common.DefaultCapabilities)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", typo, err, want)
 		}
 	}
 }

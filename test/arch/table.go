@@ -414,6 +414,7 @@ var Dependencies = []Dependency{
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 
+	{Path: "go.yaml.in/yaml/v3", Tests: []string{"install/chart"}}, // the comments of values.yaml
 	{Path: "github.com/chromedp", Tests: []string{"test/web"}},
 	{Path: "golang.org/x/tools/go/packages", Tests: []string{"test/arch"}},
 	{Path: "pgregory.net/rapid", Test: true},
