@@ -35,26 +35,19 @@ func (d *differ) exportStatus(have *mcsv1beta1.ServiceExport, e clustermesh.Expo
 	if have == nil || served.NoStatus {
 		return // strait has no right to write more of a user's export than its status
 	}
-	var want []metav1.Condition
 	all := d.exportConditions(e)
 	if ConflictOfOthers(have.ManagedFields) && !slices.ContainsFunc(all, func(c metav1.Condition) bool { return c.Type == conflict }) {
 		// An apply would not remove it.
 		all = append(all, metav1.Condition{Type: conflict, Status: metav1.ConditionFalse,
 			Reason: string(mcsv1beta1.ServiceExportReasonNoConflicts), Message: "Not exported, so nothing disagrees."})
 	}
-	for _, c := range all {
-		want = append(want, d.date(have.Status.Conditions, have.Generation, c))
-	}
+	want, restated := d.stated(have.Status.Conditions, have.Generation, all)
 	want = prune(served, &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: want}}).Status.Conditions
-	same := !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) &&
-		!slices.ContainsFunc(have.Status.Conditions, func(h metav1.Condition) bool {
-			return h.Type == conflict && !slices.Contains(want, h)
-		})
-	if same {
+	if sameConditions(have.Status.Conditions, want) {
 		return
 	}
 	export := &mcsv1beta1.ServiceExport{ObjectMeta: meta(have)}
-	op := written.Op{Verb: written.ApplyStatus, Kind: inGroup(written.ServiceExport, group), Force: true, Object: export}
+	op := written.Op{Verb: written.ApplyStatus, Kind: inGroup(written.ServiceExport, group), Force: true, Object: export, Restates: restated}
 	export.Status.Conditions = want
 	for _, c := range want {
 		if turned(have.Status.Conditions, c) {
@@ -70,7 +63,7 @@ const (
 	conflict = string(mcsv1beta1.ServiceExportConditionConflict)
 )
 
-// exportConditions returns Valid, Ready and, for an announced export, Conflict.
+// exportConditions returns Valid, Ready and, for an announced export, Conflict and LocalBackends.
 func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition {
 	judged := metav1.Condition{Type: valid, Status: metav1.ConditionFalse, Reason: e.Reason, Message: e.Message}
 	if e.Valid {
@@ -91,7 +84,11 @@ func (d *differ) exportConditions(e clustermesh.ExportStatus) []metav1.Condition
 	}
 	ready.Status, ready.Reason = metav1.ConditionTrue, string(mcsv1beta1.ServiceExportReasonExported)
 	ready.Message = announced(e)
-	return []metav1.Condition{judged, ready, conflictCondition(d.imp.Import)}
+	out := []metav1.Condition{judged, ready, conflictCondition(d.imp.Import)}
+	if d.imp.Local != nil {
+		out = append(out, localBackends(d.name, *d.imp.Local))
+	}
+	return out
 }
 
 // announced describes to the owner of an export what of it the clusterset knows and serves.
@@ -220,8 +217,10 @@ func conflictValue(i clustermesh.Import, k clustermesh.Conflict) (what, value st
 // Valid or Conflict condition that was fine from the start, nor for a pending export.
 func exportEvents(have []metav1.Condition, c metav1.Condition) []written.Event {
 	was := slices.ContainsFunc(have, func(h metav1.Condition) bool { return h.Type == c.Type })
-	e := written.Event{Reason: c.Reason, Message: c.Message, Change: changeOf(have, c)}
+	e := written.Event{Reason: c.Reason, Message: c.Message, Change: changeOf(have, c), Service: c.Type == conflict}
 	switch {
+	case owners(c):
+		return newsEvents(have, c)
 	case c.Type == valid, c.Type == conflict:
 		if e.Warning = (c.Status == metav1.ConditionTrue) == (c.Type == conflict); !e.Warning && !was {
 			return nil

@@ -45,6 +45,8 @@ type Have struct {
 	Slices   []Slice
 	// Trouble is what could not be written last.
 	Trouble Trouble
+	// Hold keeps the conditions for the owner of the Service as they are: they changed too often.
+	Hold bool
 	// API is what the API server serves of the MCS API. What its schemas do not have is not wanted,
 	// or it would be written again and again.
 	API API

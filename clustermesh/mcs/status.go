@@ -17,10 +17,11 @@ import (
 // importStatus writes the import's status if it differs.
 func (d *differ) importStatus() {
 	have := d.have.Import
+	news, restated := d.stated(have.Status.Conditions, have.Generation, d.importNews(have.Status.Conditions))
 	want := mcsv1beta1.ServiceImportStatus{
 		EndpointSliceObjects: mcsv1beta1.EndpointSliceObjectsAbsent,
 		Clusters:             d.exporters(),
-		Conditions:           []metav1.Condition{d.date(have.Status.Conditions, have.Generation, d.importReady())},
+		Conditions:           append([]metav1.Condition{d.date(have.Status.Conditions, have.Generation, d.importReady())}, news...),
 	}
 	if d.hasSlices() {
 		want.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsPresent
@@ -28,11 +29,11 @@ func (d *differ) importStatus() {
 	ready := want.Conditions[0]
 	want = prune(d.have.API.Imports, &mcsv1beta1.ServiceImport{Status: want}).Status
 	if want.EndpointSliceObjects == have.Status.EndpointSliceObjects && sameClusters(have, want.Clusters) &&
-		!slices.ContainsFunc(want.Conditions, func(c metav1.Condition) bool { return !slices.Contains(have.Status.Conditions, c) }) {
+		sameConditions(have.Status.Conditions, want.Conditions) {
 		return
 	}
 	op := written.Op{
-		Verb: written.ApplyStatus, Kind: written.ServiceImport, Force: true,
+		Verb: written.ApplyStatus, Kind: written.ServiceImport, Force: true, Restates: restated,
 		Object: &mcsv1beta1.ServiceImport{ObjectMeta: meta(have), Status: want},
 	}
 	if turned(have.Status.Conditions, ready) {
@@ -40,6 +41,11 @@ func (d *differ) importStatus() {
 			Warning: ready.Status == metav1.ConditionFalse && ready.Reason != pending || d.have.Trouble.NameTaken || d.have.Trouble.Refused != "",
 			Reason:  ready.Reason, Message: ready.Message, Change: changeOf(have.Status.Conditions, ready),
 		})
+	}
+	for _, c := range want.Conditions {
+		if owners(c) {
+			op.Events = append(op.Events, newsEvents(have.Status.Conditions, c)...)
+		}
 	}
 	d.do(op)
 }

@@ -28,6 +28,9 @@ type View struct {
 	// Exports are the cluster's own ServiceExports and their aliases, including invalid ones,
 	// sorted by service.
 	Exports []clustermesh.ExportStatus
+	// Locals are what the cluster's own endpoints bear of its global Services, and of its exports of
+	// other API groups, sorted by name. That of an import is in the import.
+	Locals []Source[Local]
 	// Namespaces are those that exist in the cluster. Nil means that every namespace counts as
 	// existing.
 	Namespaces map[string]bool
@@ -112,6 +115,8 @@ type Import struct {
 	Endpoints []clustermesh.ClusterEndpoint
 	// Backends are the endpoints that this cluster would use now.
 	Backends []Backend
+	// Local is what the cluster's own endpoints bear; nil if it does not export the service.
+	Local *Local
 }
 
 // Global is a global Service of the cluster that asks for EndpointSlices with the other clusters'
@@ -200,6 +205,7 @@ func Changed(old, now View) []clustermesh.ServiceName {
 	}
 	out := differingSources(old.Imports, now.Imports, same)
 	out = append(out, differingSources(old.Globals, now.Globals, same)...)
+	out = append(out, differingSources(old.Locals, now.Locals, same)...)
 	out = append(out, differing(old.Exports, now.Exports, nameOfExport, func(e, f clustermesh.ExportStatus) bool { return !all && e == f })...)
 	for _, ps := range []map[clustermesh.ServiceName][]clustermesh.Problem{old.Problems, now.Problems} {
 		for s := range ps {

@@ -41,6 +41,8 @@ type Op struct {
 	// Early delays the operation: the object to delete, or its Service, has another name now, under
 	// which there is no Service with endpoints yet. Clients should find one of the two.
 	Early bool
+	// Restates is set if it changes how a service fares, in a condition. That is bounded in time.
+	Restates bool
 	// Events are reported when the operation has succeeded.
 	Events []Event
 }
@@ -54,6 +56,10 @@ type Event struct {
 	// give the change the same name, so the API server has one Event for it even if two leaders
 	// overlap.
 	Change string
+	// News is how a service fares now. It is bounded in time and number, and left out of a backlog.
+	News bool
+	// Service is set if the Service of the object's name gets the Event too: its owner looks there.
+	Service bool
 }
 
 // Service returns the operation's object if it is a Service, otherwise nil.

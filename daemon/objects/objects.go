@@ -31,21 +31,33 @@ func View(c mcs.Config, cluster clustermesh.ClusterName, members []clustermesh.C
 	}
 	v.Problems = eventProblems(local.Problems)
 	for _, i := range r.Imports {
-		v.Imports = append(v.Imports, planned{i})
+		v.Imports = append(v.Imports, planned{i, cluster})
 	}
+	v.Locals = locals(local.ExportStatus, r)
 	return v
 }
 
 // planned computes the contents of an import's objects only when they are written. For all imports
 // at once they would be as large as everything that is known.
-type planned struct{ *plan.Import }
+type planned struct {
+	*plan.Import
+	cluster clustermesh.ClusterName // whose view it is
+}
 
 // Name implements mcs.Source.
 func (p planned) Name() clustermesh.ServiceName { return p.Service }
 
 // Make implements mcs.Source.
 func (p planned) Make() mcs.Import {
-	return mcs.Import{Import: *p.Import.Import, IPs: p.IPs, Endpoints: p.Endpoints(), Backends: p.backends()}
+	out := mcs.Import{Import: *p.Import.Import, IPs: p.IPs, Endpoints: p.Endpoints(), Backends: p.backends()}
+	switch {
+	case !slices.Contains(p.Exporters, p.cluster):
+	case p.Type == clustermesh.Headless:
+		out.Local = headlessLocal(p.cluster, out.Endpoints)
+	default:
+		out.Local = localOf(p.Outlook())
+	}
+	return out
 }
 
 // Same implements mcs.Source.

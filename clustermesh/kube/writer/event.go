@@ -30,19 +30,37 @@ func (t *term) createEvents(ctx context.Context, o written.Op, warnings bool) {
 		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}
+	service := clustermesh.ServiceName{Namespace: about.Namespace, Name: about.Name}
 	for _, e := range o.Events {
-		if warnings && !e.Warning {
+		if warnings && (!e.Warning || e.News) || e.News && !t.bounds.take(service) {
 			continue
 		}
-		severity := corev1.EventTypeNormal
-		if e.Warning {
-			severity = corev1.EventTypeWarning
+		t.createEvent(ctx, about, e)
+		if e.Service {
+			t.serviceEvent(ctx, service, e)
 		}
-		event := newEvent(about, eventName(about, e.Change), severity, "Reconcile", e.Reason, e.Message)
-		_, err := t.Core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) && !nobodyReads(err) && ctx.Err() == nil {
-			t.Log.Warn("event not created", "about", o.Target(), "reason", e.Reason, "err", err)
-		}
+	}
+}
+
+// serviceEvent makes an Event of the Service of a name, if there is one: its UID must be in the Event.
+func (t *term) serviceEvent(ctx context.Context, s clustermesh.ServiceName, e written.Event) {
+	o, err := t.Core.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+	if err == nil {
+		t.createEvent(ctx, corev1.ObjectReference{APIVersion: "v1", Kind: written.Service, Namespace: s.Namespace, Name: s.Name, UID: o.UID}, e)
+	} else if !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		t.Log.Warn("event not created", "about", written.Service+" "+s.String(), "reason", e.Reason, "err", err)
+	}
+}
+
+func (t *term) createEvent(ctx context.Context, about corev1.ObjectReference, e written.Event) {
+	severity := corev1.EventTypeNormal
+	if e.Warning {
+		severity = corev1.EventTypeWarning
+	}
+	event := newEvent(about, eventName(about, e.Change), severity, "Reconcile", e.Reason, e.Message)
+	_, err := t.Core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) && !nobodyReads(err) && ctx.Err() == nil {
+		t.Log.Warn("event not created", "about", about.Kind+" "+about.Namespace+"/"+about.Name, "reason", e.Reason, "err", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,34 @@ type reporter struct {
 	*term
 	mu       sync.Mutex
 	reported map[clustermesh.ServiceName][]clustermesh.Problem // reported in this term
+	// ailing are the services that fare badly without a condition that has it, and the reason of the last
+	// Event about that.
+	ailing map[clustermesh.ServiceName]string
+}
+
+func newReporter(t *term) *reporter {
+	return &reporter{term: t, reported: map[clustermesh.ServiceName][]clustermesh.Problem{}, ailing: map[clustermesh.ServiceName]string{}}
+}
+
+// fares makes an Event of the Service if how it fares changed, and no condition has that. Of many services
+// at a time, none gets one.
+func (t *reporter) fares(ctx context.Context, s clustermesh.ServiceName) {
+	if !t.Leading() {
+		return
+	}
+	e, ails := t.latest().LocalNews(s, t.known())
+	t.mu.Lock()
+	was := t.ailing[s]
+	if delete(t.ailing, s); ails {
+		t.ailing[s] = e.Reason
+	}
+	t.mu.Unlock()
+	if e.Reason == "" || e.Reason == was || !ails && was == "" || t.backlog.among(s) || !t.bounds.take(s) {
+		return
+	}
+	// Leaders that overlap find it at about the same time.
+	e.Change = fmt.Sprintf("%s after %s, at %d", e.Reason, was, t.clock().Truncate(time.Minute).Unix())
+	t.serviceEvent(ctx, s, e)
 }
 
 // resources are the kinds of objects whose Problems become Events, by their names in the Refs of Problems. The

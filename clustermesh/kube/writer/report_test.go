@@ -106,7 +106,7 @@ func TestProblemOfAnOldImportBecomesAnEvent(t *testing.T) {
 func TestEventsThatAreRefused(t *testing.T) {
 	var log heard
 	reads, made := 0, []string{}
-	report := &reporter{reported: map[clustermesh.ServiceName][]clustermesh.Problem{}, term: answered(t, log.warnings, func(r *http.Request, body string) int {
+	report := newReporter(answered(t, log.warnings, func(r *http.Request, body string) int {
 		switch {
 		case r.Method == http.MethodGet:
 			reads++
@@ -118,7 +118,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 			made = append(made, r.URL.Path)
 		}
 		return http.StatusOK
-	})}
+	}))
 	b := &bench{ns: "team", name: name("serve")}
 	report.Submit(b.odd([]string{"sometimes", "maybe", "often", "never"}))
 	for range 2 {
@@ -159,7 +159,7 @@ func TestEventsThatFailForAWhile(t *testing.T) {
 		<-ctx.Done()
 		term.queue.ShutDown()
 	}()
-	term.work(ctx, &reporter{term: term, reported: map[clustermesh.ServiceName][]clustermesh.Problem{}})
+	term.work(ctx, newReporter(term))
 	if text := log.String(); tries != 3 || strings.Count(text, "report Service team/serve") != 2 {
 		t.Errorf("%d tries; logged: %s", tries, text)
 	}

@@ -39,13 +39,17 @@ type term struct {
 	store   *store
 	queue   workqueue.TypedRateLimitingInterface[clustermesh.ServiceName]
 	backlog *backlog // the queue's storage
-	pace    *pace
+	clock   clock
+	pace    *pace      // of rewrites
+	stated  *pace      // of conditions that say how a service fares
+	bounds  newsBounds // of Events about that
 	watches []*watch
 	begun   atomic.Bool // everything has been read
 }
 
 func newTerm(w *Writer, api mcs.API) (*term, error) {
-	t := &term{Writer: w, api: api, lost: notify.New(), store: newStore(), backlog: newBacklog(), pace: newPace()}
+	t := &term{Writer: w, api: api, lost: notify.New(), store: newStore(), backlog: newBacklog()}
+	t.paced(time.Now)
 	type (
 		name    = clustermesh.ServiceName
 		storage = workqueue.TypedQueueConfig[name]
@@ -58,6 +62,11 @@ func newTerm(w *Writer, api mcs.API) (*term, error) {
 	var err error
 	t.watches, err = t.watchAll()
 	return t, err
+}
+
+// paced has the clock of all bounds in time.
+func (t *term) paced(c clock) {
+	t.clock, t.pace, t.stated, t.bounds = c, newPace(rewriteEvery, rewriteBurst, c), newPace(restateEvery, restateBurst, c), newNewsBounds(c)
 }
 
 // run watches, and starts to write once everything has been read: an object that has not been read
@@ -76,7 +85,7 @@ func (t *term) run(ctx context.Context) error {
 	if !t.synced(ctx) {
 		return nil
 	}
-	filled, report := t.begin(), &reporter{term: t, reported: map[clustermesh.ServiceName][]clustermesh.Problem{}}
+	filled, report := t.begin(), newReporter(t)
 	for range workers {
 		wg.Go(func() { t.work(ctx, report) })
 	}
@@ -167,6 +176,7 @@ func (t *term) work(ctx context.Context, report *reporter) {
 			return
 		}
 		err := errors.Join(t.sync(ctx, s), report.problems(ctx, s))
+		report.fares(ctx, s)
 		if err == nil {
 			t.queue.Forget(s)
 		} else if ctx.Err() == nil {
@@ -190,11 +200,17 @@ func (t *term) sync(ctx context.Context, s clustermesh.ServiceName) error {
 	var err error
 	view, oneOfMany := *t.latest(), t.backlog.among(s)
 	rewrite := sync.OnceValue(func() bool { return t.pace.take(s) })
+	restate := sync.OnceValue(func() bool { return t.stated.take(s) })
 	for round := 0; ; round++ {
 		var ops []written.Op
 		have := t.store.have(s)
 		have.API = t.known()
-		ops, problems = mcs.Diff(view, s, have, time.Now())
+		ops, problems = mcs.Diff(view, s, have, t.clock())
+		if mcs.Restates(ops) && !restate() {
+			have.Hold = true
+			ops, problems = mcs.Diff(view, s, have, t.clock())
+			t.queue.AddAfter(s, restateEvery)
+		}
 		later := have.Rewrites(ops) && !rewrite()
 		if later {
 			ops = have.WithoutRewrites(ops)
