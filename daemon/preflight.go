@@ -14,6 +14,7 @@ import (
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/datapath/netfilter"
+	"strait.io/strait/datapath/route"
 	"strait.io/strait/datapath/socklb"
 	"strait.io/strait/datapath/wireguard"
 )
@@ -37,6 +38,8 @@ func Preflight(ctx context.Context, c Config, root string) *api.NodeFacts {
 	}
 	f.WireGuard = wireGuardOf(os.DirFS(root), f.Kernel)
 	f.Link, f.MTU = outward(ctx)
+	links, err := route.Strict(os.DirFS("/"))
+	f.Strict, f.StrictError = links, why(err)
 	f.Ports = ports(ctx, c)
 	return api.NewNodeFacts(f)
 }

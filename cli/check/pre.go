@@ -106,6 +106,16 @@ func (p *preChecker) network() {
 		}
 		return out
 	})...)
+	p.add(category, "packets may come by any link", p.all(func(f *api.NodeFacts) []Finding {
+		if f.StrictError != "" {
+			return found(Unknown, "look at them: sysctl -a -r rp_filter", "the reverse path filters could not be read: %s", f.StrictError)
+		}
+		if len(f.Strict) == 0 {
+			return nil
+		}
+		return found(Warning, fmt.Sprintf("let the filter be loose, in /etc/sysctl.d too: sysctl -w net.ipv4.conf.%s.rp_filter=2", f.Strict[0]),
+			"several links have a gateway, and %s (rp_filter 1) drops tunnel packets of a machine to which another link leads", strings.Join(f.Strict, ", "))
+	})...)
 	p.add(category, "packets are large enough for tunnels", p.all(func(f *api.NodeFacts) []Finding {
 		switch {
 		case f.Wanted == "off":

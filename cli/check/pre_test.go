@@ -38,6 +38,8 @@ func TestPre(t *testing.T) {
 		"unlisted programs":       {func(f *api.NodeFacts) { f.ForeignError = "not permitted" }, "no other program decides first", Unknown, "not permitted"},
 		"a taken port":            {func(f *api.NodeFacts) { f.Ports[0].Error = "address already in use" }, "the ports are free", Failed, "7946/UDP, for gossip: address already in use"},
 		"a small MTU":             {func(f *api.NodeFacts) { f.MTU = 1300 }, "packets are large enough for tunnels", Failed, "link eth0 has an MTU of 1300"},
+		"a strict link":           {func(f *api.NodeFacts) { f.Strict = []string{"eth1"} }, "packets may come by any link", Warning, "eth1 (rp_filter 1) drops"},
+		"unreadable filters":      {func(f *api.NodeFacts) { f.StrictError = "not permitted" }, "packets may come by any link", Unknown, "not permitted"},
 		"no link":                 {func(f *api.NodeFacts) { f.Link, f.MTU = "", 0 }, "packets are large enough for tunnels", Unknown, "no link"},
 	} {
 		ill := fit("n2")

@@ -32,6 +32,10 @@ type NodeFacts struct {
 	// Link is the one that leads to other machines, and MTU its own; 0 if none does.
 	Link string `json:"link,omitempty"`
 	MTU  int    `json:"mtu,omitempty"`
+	// Strict are links that drop what comes from a machine to which another link leads (rp_filter 1),
+	// if there are several by which packets of other machines can come.
+	Strict      []string `json:"strict,omitempty"`
+	StrictError string   `json:"strictError,omitempty"`
 	// Foreign are socket programs of other software in the cgroup.
 	Foreign      []datapath.ForeignProgram `json:"foreign,omitempty"`
 	ForeignError string                    `json:"foreignError,omitempty"`

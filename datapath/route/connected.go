@@ -36,7 +36,7 @@ func (r *Router) Connected() ([]netip.Prefix, error) {
 	out := []netip.Prefix{}
 	for _, family := range families {
 		for _, protocol := range connecting {
-			found, err := mainRoutes(h, family, protocol)
+			found, err := routesOf(h, unix.RT_TABLE_MAIN, family, protocol)
 			if err != nil {
 				return nil, err
 			}
@@ -53,9 +53,9 @@ func (r *Router) Connected() ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// mainRoutes returns the routes of a protocol in the kernel's main table.
-func mainRoutes(h *netlink.Handle, family int, protocol netlink.RouteProtocol) ([]netlink.Route, error) {
-	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: protocol}
+// routesOf returns the routes of a protocol in a table of the kernel.
+func routesOf(h *netlink.Handle, table, family int, protocol netlink.RouteProtocol) ([]netlink.Route, error) {
+	filter := &netlink.Route{Table: table, Protocol: protocol}
 	rs, err := retryInterrupted(func() ([]netlink.Route, error) {
 		return h.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
 	})
