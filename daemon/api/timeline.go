@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -17,7 +18,8 @@ type Event struct {
 	Texts   []string `json:"texts"`
 	// Nodes are those that noted it.
 	Nodes []string `json:"nodes"`
-	// Added and Withdrawn count endpoints, as the node sees them that has most.
+	// Added and Withdrawn count endpoints from before the first item to after the last, as the node sees
+	// them that has most: one that left and came back counts for nothing.
 	Added     int `json:"added,omitempty"`
 	Withdrawn int `json:"withdrawn,omitempty"`
 	// Effects are the services, from before the first item to after the last, as the first node sees them.
@@ -28,7 +30,20 @@ type Event struct {
 	// Errors are why kernels did not hold all of the plan.
 	Errors []string `json:"errors,omitempty"`
 
-	counts map[string][2]int // endpoints that were added and withdrawn, by node
+	counts map[string]map[counted]exchange // by node
+}
+
+// counted is whose endpoints are counted.
+type counted struct{ service, cluster string }
+
+// exchange counts endpoints that came into use, and those that left it.
+type exchange struct{ added, withdrawn int }
+
+// then is what is left of two steps: what one adds is taken for what the other withdrew, since an item has
+// no names of endpoints.
+func (m exchange) then(n exchange) exchange {
+	back, again := min(m.withdrawn, n.added), min(m.added, n.withdrawn)
+	return exchange{m.added - again + n.added - back, m.withdrawn - back + n.withdrawn - again}
 }
 
 // NodeItem is an item with the node that noted it.
@@ -60,7 +75,7 @@ func Timeline(items []NodeItem) (out []*Event) {
 		}
 		e := open[main.Subject]
 		if e == nil || i.Time.Sub(e.To) > eventPause || i.Time.Sub(e.From) > eventMost || i.Time.Before(e.From) {
-			e = &Event{From: i.Time, To: i.Time, Subject: main.Subject, counts: map[string][2]int{}}
+			e = &Event{From: i.Time, To: i.Time, Subject: main.Subject, counts: map[string]map[counted]exchange{}}
 			open[main.Subject] = e
 			out = append(out, e)
 		}
@@ -73,9 +88,7 @@ func (e *Event) add(i NodeItem, main Cause) {
 	if i.Time.After(e.To) {
 		e.To = i.Time
 	}
-	if !slices.Contains(e.Texts, main.Text) {
-		e.Texts = append(e.Texts, main.Text)
-	}
+	e.addText(main.Text)
 	if !slices.Contains(e.Nodes, i.Node) {
 		e.Nodes = append(e.Nodes, i.Node)
 	}
@@ -83,17 +96,13 @@ func (e *Event) add(i NodeItem, main Cause) {
 		e.Errors = append(e.Errors, i.Error)
 	}
 	for _, c := range i.Causes[min(1, len(i.Causes)):] {
-		if c.Subject == e.Subject && !slices.Contains(e.Texts, c.Text) {
-			e.Texts = append(e.Texts, c.Text)
-		} else if c.Subject != e.Subject && !slices.Contains(e.Also, c) {
+		if c.Subject == e.Subject {
+			e.addText(c.Text)
+		} else if !slices.ContainsFunc(e.Also, func(d Cause) bool { return c.Kind == d.Kind && c.Subject == d.Subject && sameText(c.Text, d.Text) }) {
 			e.Also = append(e.Also, c)
 		}
 	}
-	added, withdrawn := i.Endpoints()
-	n := e.counts[i.Node]
-	n[0], n[1] = n[0]+added, n[1]+withdrawn
-	e.counts[i.Node] = n
-	e.Added, e.Withdrawn = max(e.Added, n[0]), max(e.Withdrawn, n[1])
+	e.count(i)
 	e.MoreEffects = max(e.MoreEffects, i.MoreEffects)
 	if i.Node != e.Nodes[0] {
 		return
@@ -111,6 +120,44 @@ func (e *Event) add(i NodeItem, main Cause) {
 	}
 }
 
+// addText adds what happened to the subject, unless it is known: nodes see the same at different seconds.
+func (e *Event) addText(text string) {
+	if !slices.ContainsFunc(e.Texts, func(t string) bool { return sameText(t, text) }) {
+		e.Texts = append(e.Texts, text)
+	}
+}
+
+// since is a time in a text, as package health writes it.
+var since = regexp.MustCompile(`,? since \d\d:\d\d:\d\d UTC`)
+
+// sameText compares texts without the times in them: an event has its own.
+func sameText(a, b string) bool {
+	return a == b || since.ReplaceAllString(a, "") == since.ReplaceAllString(b, "")
+}
+
+// count counts the endpoints of an item.
+func (e *Event) count(i NodeItem) {
+	of := e.counts[i.Node]
+	if of == nil {
+		of = map[counted]exchange{}
+		e.counts[i.Node] = of
+	}
+	for _, x := range i.Effects {
+		for _, c := range x.Clusters {
+			k := counted{x.Service, c.Cluster}
+			of[k] = of[k].then(exchange{c.Added, c.Withdrawn})
+		}
+	}
+	e.Added, e.Withdrawn = 0, 0
+	for _, node := range e.counts {
+		var n exchange
+		for _, m := range node {
+			n.added, n.withdrawn = n.added+m.added, n.withdrawn+m.withdrawn
+		}
+		e.Added, e.Withdrawn = max(e.Added, n.added), max(e.Withdrawn, n.withdrawn)
+	}
+}
+
 // Effect says what became of services, in few words.
 func (e *Event) Effect() string {
 	var out string
@@ -121,8 +168,10 @@ func (e *Event) Effect() string {
 		out = Count(e.Withdrawn, "endpoint") + " withdrawn"
 	case e.Added > 0:
 		out = Count(e.Added, "endpoint") + " added"
-	case len(e.Effects) > 0:
+	case slices.ContainsFunc(e.Effects, func(x Effect) bool { return x.From != x.To }):
 		out = "shares changed"
+	case len(e.Effects) > 0:
+		out = "as before in the end"
 	}
 	services := len(e.Effects) + e.MoreEffects
 	switch {
