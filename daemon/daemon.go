@@ -22,6 +22,7 @@ import (
 	"strait.io/strait/daemon/api/server"
 	"strait.io/strait/daemon/dns"
 	"strait.io/strait/daemon/history/ring"
+	"strait.io/strait/daemon/logring"
 	"strait.io/strait/daemon/metrics"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/reconcile"
@@ -33,6 +34,7 @@ type Daemon struct {
 	config  Config
 	version string
 	log     *slog.Logger
+	lines   *logring.Ring
 	keys    keys // of this cluster and this node
 
 	source    source
@@ -83,8 +85,10 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
+	lines := logring.New()
+	log = slog.New(lines.Handler(log.Handler()))
 	wake := notify.New()
-	d := &Daemon{config: c, version: version, log: log, metrics: metrics.New(), pings: newPings(), wake: wake}
+	d := &Daemon{config: c, version: version, log: log, lines: lines, metrics: metrics.New(), pings: newPings(), wake: wake}
 	if err := d.openFiles(wake); err != nil {
 		return nil, err
 	}

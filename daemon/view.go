@@ -105,6 +105,17 @@ func (d *Daemon) Members() map[string]int {
 	return d.viewer(m).members()
 }
 
+// Logs returns the last lines of the daemon's log. It has an answer before the first plan: that is when it
+// is needed most.
+func (d *Daemon) Logs() *api.LogList {
+	lines, dropped := d.lines.Lines()
+	from := api.Viewpoint{Cluster: d.config.Cluster, Node: d.config.Node, Time: time.Now()}
+	if m := d.now(); m != nil {
+		from = d.viewpoint(m)
+	}
+	return api.NewLogList(from, lines, dropped)
+}
+
 // Writes counts what was written to the API server, for a scrape.
 func (d *Daemon) Writes() []api.Written { return d.kube.written() }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"strait.io/strait/cli"
 	"strait.io/strait/daemon/api"
@@ -87,6 +88,23 @@ func (q question[A]) everyNode(ctx context.Context, a *cli.App, name string) []a
 		}
 		out[i] = x
 	}
+	return out
+}
+
+// missing returns why nodes did not answer, sorted.
+func missing[A any](all []answered[A]) (out []string) {
+	for _, x := range all {
+		if x.Alone != "" {
+			out = append(out, x.Alone)
+		}
+		switch {
+		case x.Error != "" && x.Node != "":
+			out = append(out, "node "+x.Node+": "+strings.TrimPrefix(x.Error, "node "+x.Node+": "))
+		case x.Error != "":
+			out = append(out, x.Error)
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 

@@ -20,9 +20,9 @@ import (
 // bundleTimeout bounds what is asked of one cluster.
 const bundleTimeout = 2 * time.Minute
 
-const bundleLong = `Write a file with what the daemons know now: the status, services, nodes, members, policies and
-pinned machines as each node sees them. Who gets the file queries it with --file, as if the
-clusters were there: strait status --file FILE.
+const bundleLong = `Write a file with what the daemons know now: the status, services, nodes, members, policies,
+pinned machines and flows as each node sees them, what it noted, and the last lines of its log. Who
+gets the file queries it with --file, as if the clusters were there: strait status --file FILE.
 
 It has names, addresses and public keys. It has no secret: daemons give none in their answers. What
 is not answered within two minutes is left out, and the file has the reason.`

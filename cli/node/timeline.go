@@ -3,8 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -126,17 +124,8 @@ func (t *timeline) add(all []answered[api.History], q api.HistoryQuery) {
 		if x.answer != nil {
 			t.Histories = append(t.Histories, x.answer.Keep(q))
 		}
-		if x.Alone != "" {
-			t.Missing = append(t.Missing, x.Alone)
-		}
-		switch {
-		case x.Error != "" && x.Node != "":
-			t.Missing = append(t.Missing, "node "+x.Node+": "+strings.TrimPrefix(x.Error, "node "+x.Node+": "))
-		case x.Error != "":
-			t.Missing = append(t.Missing, x.Error)
-		}
 	}
-	slices.Sort(t.Missing)
+	t.Missing = missing(all)
 }
 
 // group makes events of the histories.

@@ -133,6 +133,8 @@ var Table = []Package{
 	{Path: "daemon/api", Pure: true, Imports: []string{"datapath"}},
 	// The columns of every list that people see.
 	// What changed and why, and what plans were made from: for people who ask later. ring keeps it in files.
+	// Keeps the last lines of the daemon's log. It is a handler of slog.
+	{Path: "daemon/logring", Imports: []string{"daemon/api"}},
 	{Path: "daemon/history", Pure: true, Imports: []string{"clustermesh", "daemon/api", "daemon/plan", "datapath"}},
 	{Path: "daemon/history/ring", Imports: []string{"clustermesh/gossip/statelog", "daemon/api", "daemon/history"}, Tests: []string{"clustermesh", "daemon/plan"}},
 	{Path: "daemon/api/table", Pure: true, Imports: []string{"daemon/api"}},
@@ -151,7 +153,7 @@ var Table = []Package{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/cgroup", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
-		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/history", "daemon/history/ring", "daemon/identity", "daemon/trustlevel", "daemon/objects",
+		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/history", "daemon/history/ring", "daemon/identity", "daemon/logring", "daemon/trustlevel", "daemon/objects",
 	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client", "daemon/api/table"}},
 
 	// The pages of docs that programs show.

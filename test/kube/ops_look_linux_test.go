@@ -113,6 +113,11 @@ func (o *ops) noSecretIn(t *testing.T, config string) {
 	must(t, err)
 	bundle, err := io.ReadAll(z)
 	must(t, err)
+	for _, part := range []string{`"LogList"`, "ready: the first plan is applied"} {
+		if !bytes.Contains(bundle, []byte(part)) {
+			t.Errorf("the bundle has no logs: it lacks %q", part)
+		}
+	}
 	secrets := map[string][]byte{}
 	for _, c := range o.Topology.Clusters {
 		var all struct {

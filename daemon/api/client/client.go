@@ -189,6 +189,15 @@ func (c *Client) EveryHistory(ctx context.Context, q api.HistoryQuery) (*api.Nod
 	return &a, nil
 }
 
+// Logs asks for the last lines of a daemon's log.
+func (c *Client) Logs(ctx context.Context) (*api.LogList, error) {
+	var a api.LogList
+	if err := c.get(ctx, "logs", "", api.KindLogs, &a, &a.Meta); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
 func historyQuery(q api.HistoryQuery) url.Values {
 	v := url.Values{"name": {q.Name}}
 	for name, t := range map[string]time.Time{"since": q.Since, "until": q.Until} {

@@ -40,6 +40,7 @@ var answering = map[string]func(q url.Values) []string{
 	"/v1/policies": func(url.Values) []string { return []string{"policy"} },
 	"/v1/peers":    func(url.Values) []string { return []string{"peer", "list"} },
 	"/v1/flows":    func(q url.Values) []string { return append([]string{"flows"}, q["service"]...) },
+	"/v1/logs":     func(url.Values) []string { return []string{"logs", "--since=1970-01-01"} },
 	"/v1/traffic":  func(url.Values) []string { return []string{"top", "--counters"} },
 	"/v1/backends": func(q url.Values) []string { return append([]string{"backends"}, q["service"]...) },
 	"/v1/explain": func(q url.Values) []string {

@@ -26,6 +26,7 @@ type View struct {
 	Tunnels  []api.NodeTunnels
 	Flows    []api.Flow
 	History  []api.HistoryItem
+	Logs     []api.LogLine
 }
 
 // Source is a View that tests may change while a server answers from it.

@@ -33,3 +33,12 @@ func (s *Source) ServicesAt(at time.Time, node string) (*api.ServiceList, error)
 	}
 	return l, err
 }
+
+// Logs are those of the view; nil without a view.
+func (s *Source) Logs() *api.LogList {
+	v := s.view.Load()
+	if v == nil {
+		return nil
+	}
+	return api.NewLogList(v.Status.Viewpoint(), v.Logs, 0)
+}

@@ -58,6 +58,8 @@ type Source interface {
 	ServicesAt(at time.Time, node string) (*api.ServiceList, error)
 	// History returns what changed and why; nil before the first plan.
 	History(q api.HistoryQuery) (*api.History, error)
+	// Logs returns the last lines of the daemon's log.
+	Logs() *api.LogList
 	// WhatIf returns where connections would go after a change, to one service or to all.
 	WhatIf(change, service, from string) (*api.WhatIf, error)
 	// Ping asks a node, pod or service for an answer. It takes a second or two, and is refused if there

@@ -17,7 +17,7 @@ const Kind = "SupportBundle"
 
 // Paths are the queries whose answers are kept of each node, below /v1/. The others follow from
 // these.
-var Paths = []string{"status", "services", "nodes", "members", "policies", "peers", "flows", "traffic", "history"}
+var Paths = []string{"status", "services", "nodes", "members", "policies", "peers", "flows", "traffic", "history", "logs"}
 
 // tunnels is the query that one node answers for all, and that is refused in large clustersets.
 const tunnels = "tunnels"
