@@ -86,8 +86,8 @@ func (l List[T, A]) printAcross(a *App, answers []Answered[A]) error {
 	for i, m := range merged {
 		items[i] = m.Item
 	}
-	if a.Output == "name" {
-		return a.names(l.Table.Names(items))
+	if done, err := a.Names(l.Table.Names(items)); done {
+		return err
 	}
 	header, rows := append(l.Table.Header(a.form()), "SEEN FROM"), l.Table.Rows(items, a.Now(), a.form())
 	for i, m := range merged {

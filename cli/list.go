@@ -125,8 +125,8 @@ func (l List[T, A]) name(item T) string {
 
 func (l List[T, A]) print(a *App, answer A, notices []string) error {
 	items := *l.Items(answer)
-	if a.Output == "name" {
-		return a.names(l.Table.Names(items))
+	if done, err := a.Names(l.Table.Names(items)); done {
+		return err
 	}
 	if done, err := a.Data(answer); done {
 		return err
@@ -196,8 +196,8 @@ func (l List[T, A]) watch(ctx context.Context, a *App, names Names, last A) erro
 }
 
 func (l List[T, A]) change(a *App, answer A, changes table.Changes[T]) error {
-	if a.Output == "name" {
-		return a.names(l.Table.Names(changes.Rows))
+	if done, err := a.Names(l.Table.Names(changes.Rows)); done {
+		return err
 	}
 	if done, err := a.Data(answer); done {
 		return err
@@ -226,8 +226,12 @@ func (a *App) AtOnce(print func(Printer)) error {
 	return nil
 }
 
-func (a *App) names(names []string) error {
-	return a.AtOnce(func(p Printer) {
+// Names prints names if --output asks for them, and reports whether it does.
+func (a *App) Names(names []string) (done bool, err error) {
+	if a.Output != "name" {
+		return false, nil
+	}
+	return true, a.AtOnce(func(p Printer) {
 		for _, name := range names {
 			p.Line("%s", name)
 		}

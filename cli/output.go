@@ -29,6 +29,12 @@ func Wide(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// Listing lets a command take -o name and -o wide.
+func Listing(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{shape: list}
+	return cmd
+}
+
 // pathPrefix begins the format that has a template.
 const pathPrefix = "jsonpath="
 

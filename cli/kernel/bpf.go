@@ -78,7 +78,7 @@ type BPFAnswer[T BPFItem] struct {
 }
 
 func bpfList[T BPFItem](a *maps, pins *string, list bpfTable[T]) *cobra.Command {
-	return &cobra.Command{
+	return cli.Listing(&cobra.Command{
 		Use:               list.name + " [FILTER]",
 		Short:             list.short,
 		Long:              list.short + ".\n\n" + list.long + "\n\nFILTER is a service or the address of a frontend: see strait bpf --help.",
@@ -99,18 +99,25 @@ func bpfList[T BPFItem](a *maps, pins *string, list bpfTable[T]) *cobra.Command 
 				return err
 			}
 			answer := BPFAnswer[T]{api.Meta{APIVersion: api.APIVersion, Kind: list.kind}, from.dir, from.whyUnknown(), items}
+			if done, err := a.Names(table.Table[T]{Name: T.called}.Names(items)); done {
+				return err
+			}
 			if done, err := a.Data(answer); done {
 				return err
 			}
 			p := a.Printer()
 			p.Line("maps pinned at %s, read just now · %s", from.dir, api.Count(len(items), list.noun))
-			p.Table(cli.WithoutEmpty(table.Of(items, a.Now())))
+			header, rows := table.Of(items, a.Now())
+			if a.Output != "wide" {
+				header, rows = cli.WithoutEmpty(header, rows)
+			}
+			p.Table(header, rows)
 			if from.unknown != nil {
 				a.Hint("frontends have no names here: %s", from.whyUnknown())
 			}
 			return nil
 		},
-	}
+	})
 }
 
 // items reads the list and keeps what the filter selects. An empty list is a valid answer, unless

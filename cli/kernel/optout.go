@@ -85,7 +85,7 @@ func OptOutCommand(in *cli.App, k Kernel) *cobra.Command {
 }
 
 func (a *maps) optOutListCommand(pins *string) *cobra.Command {
-	return &cobra.Command{
+	return cli.Listing(&cobra.Command{
 		Use:               "list",
 		Short:             "List the cgroups that are left alone, and how many processes each has",
 		Example:           "  strait opt-out list\n  strait opt-out list -o json",
@@ -108,6 +108,13 @@ func (a *maps) optOutListCommand(pins *string) *cobra.Command {
 				}
 				list.Items = append(list.Items, optOut{c, n})
 			}
+			var names []string
+			for _, o := range list.Items {
+				names = append(names, o.Cgroup)
+			}
+			if done, err := a.Names(names); done {
+				return err
+			}
 			if done, err := a.Data(list); done {
 				return err
 			}
@@ -116,7 +123,7 @@ func (a *maps) optOutListCommand(pins *string) *cobra.Command {
 			p.Table(table.Of(list.Items, a.Now()))
 			return nil
 		},
-	}
+	})
 }
 
 func (a *maps) optOutChangeCommand(pins *string, action, short string) *cobra.Command {

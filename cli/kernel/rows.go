@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"net/netip"
 	"strconv"
 	"time"
@@ -18,6 +19,9 @@ type Named struct {
 
 func (n Named) at() l4.Addr { return n.Frontend }
 
+// called is what a FILTER would name it by.
+func (n Named) called() string { return cmp.Or(n.Service, n.Frontend.String()) }
+
 // cells are the columns SERVICE and FRONTEND.
 func (n Named) cells() []string {
 	if n.Service == "" {
@@ -33,6 +37,7 @@ func (p pinned) name(a l4.Addr) Named { return Named{p.names[a], a} }
 type BPFItem interface {
 	table.Row
 	at() l4.Addr
+	called() string
 }
 
 // BPFService is a frontend in the map services, with its set.

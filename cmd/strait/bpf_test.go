@@ -97,6 +97,9 @@ func TestOptOut(t *testing.T) {
 	out := do(0, "✓ cgroup "+cgroup+" is left alone", "add", cgroup+"/")
 	has(cgroup)
 	do(0, cgroup+"  3\n", "list")
+	if out := do(0, cgroup, "list", "-o", "name"); out != cgroup+"\n" {
+		t.Errorf("its names: %q", out)
+	}
 	if out := do(0, "is already left alone (3 processes now)", "add", cgroup); strings.Contains(out, "undo") {
 		t.Errorf("nothing changed, and an undo is offered: %s", out)
 	}
