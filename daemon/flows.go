@@ -65,6 +65,7 @@ func (v viewer) flows(seen seenSockets, clients clients) []api.Flow {
 			frontend: l4.New(r.Frontend.Addr(), r.Frontend.Port(), r.Proto), backend: netip.AddrPortFrom(r.Backend.Addr().Unmap(), r.Backend.Port())}
 		if found {
 			k.client.Name, k.client.Kind = clients.of(s)
+			k.client.Program = seen.programs[r.Cookie]
 		}
 		if sums[k] == nil {
 			sums[k] = &sum{Flow: api.Flow{Client: k.client, Frontend: k.frontend, Backend: api.FlowBackend{Addr: k.backend}}}

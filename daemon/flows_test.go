@@ -27,6 +27,7 @@ func seen(partial string) seenSockets {
 			out.found[cookie] = sockdestroy.Socket{Cookie: cookie, Proto: l4.TCP, Local: netip.MustParseAddrPort(local), Cgroup: cgroup, TCP: tcp}
 		}
 	}
+	out.programs = map[uint64]string{3: "rsync"}
 	ms := time.Millisecond
 	add(1, "0.0.0.0:1001", 71, back, &sockdestroy.TCP{Sent: 10, Received: 100, RTT: 2 * ms})
 	add(2, "10.1.1.5:1002", 0, back, &sockdestroy.TCP{Sent: 1, Received: 5, RTT: 4 * ms}) // the pod's address
@@ -60,6 +61,7 @@ func TestFlows(t *testing.T) {
 	web.RTT = 3
 	unseen := serve(client("", ""), pod, api.FlowCounts{Open: 1})
 	process := serve(client("system.slice/backup.service", api.ClientCgroup), pod, api.FlowCounts{Open: 1})
+	process.Client.Program = "rsync"
 	departed := serve(client("192.0.2.9", api.ClientAddress), api.FlowBackend{Addr: netip.MustParseAddrPort("10.2.1.99:8080"), Cluster: "b", Node: "n1"}, api.FlowCounts{Open: 1})
 	orphan := api.Flow{Client: client("", ""), Frontend: l4.New(netip.MustParseAddr("241.9.9.9"), 53, l4.UDP),
 		Backend: api.FlowBackend{Addr: netip.MustParseAddrPort("10.9.9.9:53")}, FlowCounts: api.FlowCounts{Open: 1}}
@@ -96,6 +98,9 @@ func TestPodUID(t *testing.T) {
 	for rel, of := range map[string][2]string{"a/b": {"/sys/fs/cgroup", "/sys/fs/cgroup/a/b"}, "": {"/x", "/x"}, "/other/a": {"/x", "/other/a"}} {
 		if got := below(of[0], of[1]); got != rel {
 			t.Errorf("%q below %q: got %q, want %q", of[1], of[0], got, rel)
+		}
+		if dir := above(of[0], rel); rel != "" && dir != of[1] {
+			t.Errorf("%q above %q: got %q, want %q", rel, of[0], dir, of[1])
 		}
 	}
 }

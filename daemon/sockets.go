@@ -30,7 +30,9 @@ type seenSockets struct {
 	records []sockdestroy.Record
 	found   map[uint64]sockdestroy.Socket // by cookie
 	cgroups map[uint64]string             // the paths of cgroups by ID, below the one that is served
-	partial string                        // why some sockets could not be looked at; empty if all could
+	// programs are those that have the sockets, by cookie, as far as they are known.
+	programs map[uint64]string
+	partial  string // why some sockets could not be looked at; empty if all could
 }
 
 // look returns the sockets. It takes no lock that a turn holds.
@@ -65,6 +67,11 @@ func (s *sockets) look(ctx context.Context, k *kernel) (seenSockets, error) {
 		}
 	}
 	seen.cgroups = s.paths(lb.Cgroup(), seen.found)
+	dirs := make(map[uint64]string, len(seen.cgroups))
+	for id, path := range seen.cgroups {
+		dirs[id] = above(lb.Cgroup(), path)
+	}
+	seen.programs = sockdestroy.Programs("/proc", dirs, seen.found)
 	if ctx.Err() == nil {
 		s.last, s.until = seen, time.Now().Add(socketsAge)
 	}
@@ -102,6 +109,14 @@ func below(top, path string) string {
 		return ""
 	}
 	return rel
+}
+
+// above is the inverse of below; "" for no path.
+func above(top, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(top, path)
 }
 
 // podUID returns the UID of the pod that a cgroup belongs to; "" if it is no pod's. See isPodCgroup.

@@ -39,6 +39,9 @@ type FlowClient struct {
 	// Name is what Kind says; empty if it is not known.
 	Name string `json:"name,omitempty"`
 	Kind string `json:"kind,omitempty"`
+	// Program is the name of the program that has the sockets, as the kernel has it: 15 bytes at most.
+	// Empty if it is not known.
+	Program string `json:"program,omitempty"`
 }
 
 // What the name of a client is.
@@ -134,7 +137,7 @@ func NewFlowList(from Viewpoint, all []Flow, service, partial string) *FlowList 
 func SortFlows(items []Flow) {
 	slices.SortFunc(items, func(a, b Flow) int {
 		return cmp.Or(cmp.Compare(b.Open, a.Open), strings.Compare(a.Client.Cluster, b.Client.Cluster), strings.Compare(a.Client.Node, b.Client.Node),
-			strings.Compare(a.Client.Name, b.Client.Name), strings.Compare(a.Of(), b.Of()), a.Frontend.Compare(b.Frontend), a.Backend.Addr.Compare(b.Backend.Addr))
+			strings.Compare(a.Client.Name, b.Client.Name), strings.Compare(a.Client.Program, b.Client.Program), strings.Compare(a.Of(), b.Of()), a.Frontend.Compare(b.Frontend), a.Backend.Addr.Compare(b.Backend.Addr))
 	})
 }
 

@@ -36,7 +36,7 @@ func testFlows(t *testing.T, o *ops) {
 			}
 		}
 		for _, c := range []string{"c1", "c2"} {
-			if client := (api.FlowClient{Cluster: c, Node: c + "n1", Name: "default/caller-" + c, Kind: api.ClientPod}); found[client] != 1 {
+			if client := (api.FlowClient{Cluster: c, Node: c + "n1", Name: "default/caller-" + c, Kind: api.ClientPod, Program: "curl"}); found[client] != 1 {
 				return fmt.Errorf("%+v has %d connections to c2, want 1: %s", client, found[client], out)
 			}
 		}

@@ -12,7 +12,13 @@ import (
 var Flows = Table[api.Flow]{
 	Name: func(f api.Flow) string { return cmp.Or(f.Client.Name, f.Client.Cluster+"/"+f.Client.Node) },
 	Columns: []Column[api.Flow]{
-		{Name: "CLIENT", Cell: text(func(f api.Flow) string { return api.Short(f.Client.Name, nameWidth) })},
+		{Name: "CLIENT", Cell: text(func(f api.Flow) string {
+			name := api.Short(f.Client.Name, nameWidth)
+			if f.Client.Program != "" {
+				name += " (" + f.Client.Program + ")"
+			}
+			return name
+		})},
 		{Name: "ON", Cell: text(func(f api.Flow) string { return f.Client.Cluster + "/" + f.Client.Node })},
 		{Name: "SERVICE", Cell: text(func(f api.Flow) string {
 			if f.Service != "" && f.Port != "" {
