@@ -21,6 +21,7 @@ import (
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/daemon/api/server"
 	"strait.io/strait/daemon/dns"
+	"strait.io/strait/daemon/health"
 	"strait.io/strait/daemon/history/ring"
 	"strait.io/strait/daemon/logring"
 	"strait.io/strait/daemon/metrics"
@@ -54,11 +55,12 @@ type Daemon struct {
 	history *ring.Ring
 	pings   pings
 
-	wake          notify.Signal // asks for another turn
-	asked         time.Time     // next scheduled turn; owned by the loop
-	past          plan.Past     // of the last plan; owned by the loop
-	firstTurnDone bool          // the first turn is over; owned by the loop
-	born          time.Time     // when Run began
+	wake          notify.Signal   // asks for another turn
+	asked         time.Time       // next scheduled turn; owned by the loop
+	past          plan.Past       // of the last plan; owned by the loop
+	unserved      health.Unserved // owned by the loop
+	firstTurnDone bool            // the first turn is over; owned by the loop
+	born          time.Time       // when Run began
 
 	current atomic.Pointer[moment]
 }

@@ -144,21 +144,34 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 func (r *round) show(s turn.Show) {
 	m := &moment{state: r.in.State, result: *r.in.Plan, waiting: s.Waiting}
 	r.kernel.aim(m.result, m.state)
-	tunnels, again := r.health.Problems(r.unprobed, m.state, time.Now())
-	if again > 0 {
-		r.againIn(again)
-	}
+	ill := r.ill(m)
 	if s.Names && len(r.config.DNS.Listen) > 0 {
 		m.namespaces, m.own = r.in.Local.Namespaces, r.in.Local.OwnNamespaces
 		m.table = r.tableOf(m.result, m.namespaces, m.own)
 	}
 	r.trustsAll.Store(r.trust.all)
 	o := r.openness(m.state, r.in.Local)
-	m.problems = slices.Concat(r.problems, m.result.Problems, r.leaderless(m.state, time.Now()), o.Problems(r.self().Cluster), tunnels, publicNames(r.config.DNS, m.result, m.table))
+	m.problems = slices.Concat(r.problems, m.result.Problems, r.leaderless(m.state, time.Now()), o.Problems(r.self().Cluster), ill, publicNames(r.config.DNS, m.result, m.table))
 	r.makeKeys(o, m.state, r.in.Local)
 	if r.err == nil {
 		m.applied = time.Now()
 	}
 	r.moment = m
 	r.store(m)
+}
+
+// ill returns what lasts too long: tunnels that do not carry, nodes that are not heard, and Services with
+// nothing behind them. It schedules the turn in which there may be more.
+func (r *round) ill(m *moment) []clustermesh.Problem {
+	now := time.Now()
+	hearing := health.Hearing{Self: r.self().Origin(), Heard: r.gossip.Heard(), Began: r.born}
+	tunnels, soon := r.health.Problems(r.unprobed, m.state, now)
+	unheard, sooner := hearing.Problems(m.state, now)
+	unserved, soonest := r.unserved.Problems(m.result, now)
+	for _, again := range []time.Duration{soon, sooner, soonest} {
+		if again > 0 {
+			r.againIn(again)
+		}
+	}
+	return slices.Concat(tunnels, unheard, unserved)
 }

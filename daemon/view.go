@@ -50,7 +50,7 @@ func (d *Daemon) Status() *api.Status {
 	if len(d.config.DNS.Listen) > 0 {
 		problems = append(problems, d.dns.Problems()...)
 	}
-	status.Problems = slices.Concat(problem.Sort(append(problems, d.history.Problems()...)), d.api.Problems())
+	status.Problems = problem.Sort(slices.Concat(problems, d.history.Problems(), d.api.Problems()))
 	return status
 }
 

@@ -95,6 +95,12 @@ func TestFaults(t *testing.T) {
 			"every node hears every cluster", Failed, "cluster c2 is held", "c1/n2"},
 		"a node is gone": {func(n []Node) { n[0].Status.Clusters[1].Alive, n[0].Status.Clusters[1].Dead = 1, 1 },
 			"every node of every cluster is alive", Warning, "1 of 2 nodes of cluster c2 are alive, and 1 dead", "c1/n1"},
+		"a machine that is off, to which a tunnel leads": {func(n []Node) {
+			n[0].Status.Clusters[1].Alive, n[0].Status.Clusters[1].Dead = 1, 1
+			n[0].Status.Clusters[1].Tunnels.States = map[string]int{"carrying": 1, "silent": 1}
+			n[0].Status.Problems = []problem.Problem{problem.Node("c2", "n1").Problem(problem.Problem{Code: problem.NodeDead, Message: "not heard", Try: "start it", Warning: true})}
+		},
+			"every node of every cluster is alive", Warning, "node c2/n1: not heard", "c1/n1"},
 		"a blocked tunnel": {func(n []Node) { n[0].Status.Clusters[1].Tunnels.States = map[string]int{"carrying": 1, "one-way": 1} },
 			"the tunnels carry packets", Failed, "1 tunnel to cluster c2: one-way", "c1/n1"},
 		"no leader": {func(n []Node) { n[2].Status.Leader = false },
@@ -122,6 +128,17 @@ func TestFaults(t *testing.T) {
 		if !strings.Contains(f.Message, c.says) || strings.Join(f.Nodes, " ") != c.nodes || f.Try == "" {
 			t.Errorf("%s: %+v", what, f)
 		}
+	}
+}
+
+// TestUnanswered: if others know why a daemon does not answer, that is what the check says.
+func TestUnanswered(t *testing.T) {
+	nodes := well()
+	nodes[3].Status, nodes[3].Error = nil, "no answer"
+	nodes[0].Status.Problems = []problem.Problem{problem.Node("c2", "n2").Problem(problem.Problem{Code: problem.NodeDead, Message: "not heard", Try: "start it", Warning: true})}
+	f := Run(nodes, "v1")[0].Findings
+	if len(f) != 1 || f[0].Code != problem.NodeDead || f[0].Severity() != Unknown || f[0].Message != "node c2/n2: not heard" || f[0].Try != "start it" || f[0].Nodes[0] != "c2/n2" {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -16,9 +16,15 @@ func (c *checker) daemons() {
 	const category = "daemons"
 	var silent []Finding
 	for _, n := range c.nodes {
-		if n.Status == nil {
-			silent = append(silent, Finding{Nodes: []string{n.Name}, Message: n.Error, Try: n.Try, state: Unknown})
+		if n.Status != nil {
+			continue
 		}
+		f := Finding{Nodes: []string{n.Name}, Message: n.Error, Try: n.Try}
+		if p, is := c.saidOf(n); is { // others know why
+			f.Code, f.Message, f.Try = p.Code, p.Finding(), p.Try
+		}
+		f.state = Unknown
+		silent = append(silent, f)
 	}
 	c.add(category, "every daemon answers", silent...)
 	c.add(category, "every daemon is ready", c.each(func(_ Node, s *api.Status) []Finding {
@@ -42,6 +48,25 @@ func (c *checker) daemons() {
 		}
 		return nil
 	})...)
+}
+
+// unheard are the codes of the problems with who is not heard.
+var unheard = []problem.Code{problem.ClusterHeld, problem.ClusterQuiet, problem.NodeDead, problem.NodeQuiet, problem.NodeHeld}
+
+// saidOf returns what another daemon reports of a node that does not answer.
+func (c *checker) saidOf(n Node) (problem.Problem, bool) {
+	_, name, _ := strings.Cut(n.Name, "/")
+	for _, o := range c.nodes {
+		if o.Status == nil {
+			continue
+		}
+		for _, p := range o.Status.Problems {
+			if slices.Contains(unheard, p.Code) && (p.Ref == problem.Node(n.Cluster, name) || p.Ref == problem.Cluster(n.Cluster)) {
+				return p, true
+			}
+		}
+	}
+	return problem.Problem{}, false
 }
 
 // mostCommonVersion returns the version that most daemons have, and of those the first in order.
@@ -101,9 +126,12 @@ func (c *checker) datapaths() {
 var tunnelCodes = []problem.Code{problem.TunnelNever, problem.TunnelSilent, problem.TunnelOneWay, problem.TunnelLossy,
 	problem.TunnelNarrow, problem.TunnelsAllSilent, problem.TunnelsUnprobed}
 
+// clockCodes are those of the problems with clocks, and of what is refused because of them.
+var clockCodes = []problem.Code{problem.ClocksDiffer, problem.ClockDiffers, problem.ClockBehind, problem.ClockSetBack, problem.RecordAhead}
+
 func (c *checker) clusterset() {
 	const category = "clusterset"
-	c.add(category, "every node hears every cluster", c.each(func(_ Node, s *api.Status) (out []Finding) {
+	c.add(category, "every node hears every cluster", c.either(unheard[:2], func(_ Node, s *api.Status) (out []Finding) {
 		for _, o := range s.Clusters {
 			if o.State == api.Held || o.State == api.Quiet {
 				out = append(out, found(Failed, "see strait members, and whether the gossip port is open between the clusters: docs/ports.md",
@@ -112,7 +140,7 @@ func (c *checker) clusterset() {
 		}
 		return out
 	})...)
-	c.add(category, "every node of every cluster is alive", c.each(func(_ Node, s *api.Status) (out []Finding) {
+	c.add(category, "every node of every cluster is alive", c.either(unheard[2:], func(_ Node, s *api.Status) (out []Finding) {
 		for _, o := range s.Clusters {
 			if heard := o.State == api.Here || o.State == api.Joined; heard && o.Alive < o.Nodes {
 				out = append(out, found(Warning, "see which: strait nodes", "%d of %s of cluster %s are alive, and %d dead", o.Alive, api.Count(o.Nodes, "node"), o.Name, o.Dead)...)
@@ -122,8 +150,8 @@ func (c *checker) clusterset() {
 	})...)
 	c.add(category, "the tunnels carry packets", c.either(tunnelCodes, func(_ Node, s *api.Status) (out []Finding) {
 		for _, o := range s.Clusters {
-			if o.Tunnels == nil {
-				continue
+			if o.Tunnels == nil || slices.ContainsFunc(s.Problems, func(p problem.Problem) bool { return slices.Contains(unheard, p.Code) && p.Ref.Concerns(o.Name) }) {
+				continue // the tunnels to a machine that is off carry nothing
 			}
 			for _, state := range slices.Sorted(maps.Keys(o.Tunnels.States)) {
 				if state != "carrying" && state != "unknown" {
@@ -133,6 +161,8 @@ func (c *checker) clusterset() {
 		}
 		return out
 	})...)
+	c.add(category, "the clocks agree", c.either(clockCodes, nil)...)
+	c.add(category, "every Service has something behind it", c.either([]problem.Code{problem.ServiceUnserved}, nil)...)
 	reported := c.either([]problem.Code{problem.NobodyLeads}, nil)
 	c.add(category, "each cluster has a leader", append(reported, c.leaders()...)...)
 	c.add(category, "only pinned clusters are trusted", c.either([]problem.Code{problem.EverybodyTrusted}, func(_ Node, s *api.Status) []Finding {

@@ -138,7 +138,8 @@ func nodeCells(s seen) []string {
 	return []string{"", state, attached, s.Status.Datapath.Mesh, leader, s.Status.Version}
 }
 
-// mergedProblems returns each problem once, with the nodes that have it if not all do.
+// mergedProblems returns each problem once, with the nodes that have it if not all do: causes before their
+// effects, and those of many nodes first.
 func mergedProblems(answered []seen) (list []problem.Problem) {
 	type key struct {
 		code, finding, try string
@@ -157,7 +158,7 @@ func mergedProblems(answered []seen) (list []problem.Problem) {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b key) int {
-		return cmp.Compare(len(nodes[b]), len(nodes[a]))
+		return cmp.Or(cmp.Compare(first[a].Code.Depth(), first[b].Code.Depth()), cmp.Compare(len(nodes[b]), len(nodes[a])))
 	})
 	for _, k := range order {
 		o := first[k]

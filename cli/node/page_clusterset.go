@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"net/url"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"strait.io/strait/cli/check"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
+	"strait.io/strait/internal/problem"
 )
 
 // clustersetView is the first view of the page: what needs attention, and how clusters reach each other.
@@ -59,11 +61,23 @@ func (p *page) clusterset(ctx context.Context, _ url.Values) (any, error) {
 		}
 		v.Attention = append(v.Attention, findings(c)...)
 	}
-	slices.SortStableFunc(v.Attention, func(a, b attention) int { return cmp.Compare(glyphRank(a.Glyph), glyphRank(b.Glyph)) })
+	slices.SortStableFunc(v.Attention, attention.compare)
 	header, rows := clusterRows(p.app, answered)
 	v.Clusters = cleaned(header, rows)
 	v.Nodes = cleaned([]string{"NODE", "STATE", "DATA PATH", "MESH", "LEADER", "VERSION"}, nodeRows(all))
 	return v, nil
+}
+
+// compare orders by how bad it is, and puts causes before their effects. What no daemon reports is most often
+// the effect of what one does.
+func (a attention) compare(b attention) int {
+	depth := func(a attention) int {
+		if a.Code == "" {
+			return math.MaxInt
+		}
+		return problem.Code(a.Code).Depth()
+	}
+	return cmp.Or(cmp.Compare(glyphRank(a.Glyph), glyphRank(b.Glyph)), cmp.Compare(depth(a), depth(b)))
 }
 
 func glyphRank(glyph string) int { return slices.Index([]string{api.Bad, api.Warn}, glyph) }

@@ -110,9 +110,9 @@ func (g *Gossip) askUnmet(ctx context.Context, start func(func())) {
 	}
 }
 
-// pinged notes how long another cluster's node took to answer.
-func (g *Gossip) pinged(m member.ID, at netip.Addr, rtt time.Duration) {
-	g.do(func(n *node.Node, now time.Time) { n.Pinged(m, at, rtt, now) })
+// pinged notes how long a node took to answer, and what its clock showed.
+func (g *Gossip) pinged(m member.ID, at netip.Addr, rtt time.Duration, there time.Time) {
+	g.do(func(n *node.Node, now time.Time) { n.Pinged(m, at, rtt, there, now) })
 }
 
 // Limit returns the round-trip time at which a step of Distances begins. It is not known of a cluster

@@ -87,7 +87,8 @@ var reasons = []struct {
 	}},
 	{authority.ErrNotSigned, "other_root", clustermesh.Problem{
 		Code: problem.RootDiffers, Message: "a record came with the signature of another root than is pinned",
-		Try: "if the cluster got a new root, pin that (strait clusterset accept); otherwise an attacker with the gossip key forges records",
+		Try: "if the cluster got a new root, pin that (strait clusterset accept); if another cluster has the same name, give one of the two another; " +
+			"otherwise an attacker with the gossip key forges records",
 	}},
 	{authority.ErrForged, "forged", clustermesh.Problem{
 		Code: problem.RecordForged, Message: "a record came with a signature that neither its node nor its cluster made",

@@ -27,13 +27,13 @@ func mapProblem(m datapath.MapUsage) (problem.Problem, bool) {
 		p.Message = fmt.Sprintf("is %.0f %% full (%d of %d entries)", min(m.Share()*100, 99), m.Used, m.Limit)
 	}
 	if m.Setting != "" {
-		p.Try = "raise " + m.Setting
+		p.Try = "raise " + m.Setting + ", and run straitd cleanup between the daemon's stop and start: a map keeps its size until then"
 	}
 	return p, true
 }
 
 // WithDatapath adds the Problems that follow from the datapath: full maps and of foreign programs
-// that run first. It skips an object that already has a Problem.
+// that run first, in the order of all. It skips an object that already has a Problem.
 func (s Status) WithDatapath() Status {
 	problems := slices.Clone(s.Problems)
 	add := func(p problem.Problem, found bool) {
@@ -45,7 +45,7 @@ func (s Status) WithDatapath() Status {
 		add(mapProblem(m))
 	}
 	add(foreignProblem(s.Datapath.Foreign))
-	s.Problems = problems
+	s.Problems = problem.Sort(problems)
 	return s
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strings"
 	"testing"
 
 	"strait.io/strait/datapath"
@@ -29,7 +30,7 @@ func TestMapProblem(t *testing.T) {
 			t.Errorf("%s: %v, %+v", c.name, found, p)
 		}
 	}
-	if p, _ := mapProblem(datapath.MapUsage{Map: "m", Used: 1, Limit: 1, Setting: "bpf.maxThings"}); p.Try != "raise bpf.maxThings" {
+	if p, _ := mapProblem(datapath.MapUsage{Map: "m", Used: 1, Limit: 1, Setting: "bpf.maxThings"}); !strings.HasPrefix(p.Try, "raise bpf.maxThings, and run straitd cleanup") {
 		t.Errorf("try %q", p.Try)
 	}
 }

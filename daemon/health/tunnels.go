@@ -56,8 +56,8 @@ func clock(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
 
 const (
 	// tellAfter is how long a tunnel must be down to be a Problem. When a machine leaves, gossip notices
-	// before that.
-	tellAfter = 5 * time.Second
+	// before that: it takes 5 s at most, and a tunnel counts as down after 2.5 s at least.
+	tellAfter = 4 * time.Second
 	// maxDown is how many tunnels that are down are Problems of their own.
 	maxDown = 16
 )
@@ -151,7 +151,7 @@ func tunnelProblem(o clustermesh.Origin, v tunnelhealth.Verdict) (problem.Proble
 		p.Try = "look for a link between the two nodes that is full or faulty: strait nodes shows the loss"
 	case tunnelhealth.Narrow:
 		p.Message = fmt.Sprintf("carries small packets, and none of %d bytes, which is its MTU: transfers stall", v.Size)
-		p.Try = "set mesh.mtu on all nodes to what the path between them takes, less 80; or let ICMP through there"
+		p.Try = "set mesh.mtu on all nodes to what the path between them takes, less 80, if that is 1280 or more; otherwise widen the path, or let ICMP through there"
 	}
 	return p, is
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/datapath"
 )
 
 // planImports plans the imports. It plans again only those in which something has changed. Fresh
@@ -73,4 +74,15 @@ func (x *Import) last(at *stand) *demand {
 		return nil
 	}
 	return &x.demand
+}
+
+// Unserved returns the imports that have frontends, and nothing behind any of them in the clusterset. With
+// internalTrafficPolicy Local, only pods of the own node could be behind them, and other nodes can have some.
+func (r Result) Unserved() (out []*Import) {
+	for _, i := range r.Imports {
+		if len(i.desired) > 0 && i.InternalTrafficPolicy != clustermesh.PolicyLocal && !slices.ContainsFunc(i.desired, func(f datapath.Frontend) bool { return len(f.Backends) > 0 }) {
+			out = append(out, i)
+		}
+	}
+	return out
 }

@@ -33,6 +33,29 @@ func TestPlanPolicies(t *testing.T) {
 	}
 }
 
+// TestUnserved: an import is unserved if no endpoint of any cluster takes connections. That none of this node
+// does is no matter.
+func TestUnserved(t *testing.T) {
+	s := clusterset()
+	if got := planFor(s).Unserved(); len(got) > 0 {
+		t.Errorf("%v is unserved", got[0].Service)
+	}
+	for _, n := range []string{"a", "b", "c"} {
+		for o := range s.Records.Of(clustermesh.ClusterName(n)) {
+			if o.Node != "" {
+				edit(&s, n, string(o.Node), unready)
+			}
+		}
+	}
+	if got := planFor(s).Unserved(); len(got) != 1 || got[0].Service.String() != "default/serve" {
+		t.Errorf("unserved are %v, want default/serve", got)
+	}
+	edit(&s, "a", "", func(c *clustermesh.Content) { c.Exports[0].InternalTrafficPolicy = "Local" })
+	if got := planFor(s).Unserved(); len(got) > 0 {
+		t.Errorf("policy Local: %v is unserved", got[0].Service)
+	}
+}
+
 // Barred namespaces have no imports here, whatever other clusters export.
 func TestPlanBarred(t *testing.T) {
 	r := once(clusterset(), plan.Self{Cluster: "a", Node: "n1"}, plan.Config{CIDRs: []netip.Prefix{cidr}, Barred: clustermesh.Barred{"def*"}})

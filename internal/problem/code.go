@@ -56,6 +56,7 @@ const (
 	PolicySkips             Code = "STR2208"
 	ConfigUnused            Code = "STR2209"
 	ConfigNotPinned         Code = "STR2210"
+	ServiceUnserved         Code = "STR2211"
 	NoAddressFree           Code = "STR2301"
 	AddressCollision        Code = "STR2302"
 	RecordPartLeftOut       Code = "STR2303"
@@ -130,6 +131,12 @@ const (
 	ClockSetBack       Code = "STR5204"
 	ClockBehind        Code = "STR5205"
 	ClockDiffers       Code = "STR5206"
+	ClocksDiffer       Code = "STR5207"
+	ClusterHeld        Code = "STR5301"
+	ClusterQuiet       Code = "STR5302"
+	NodeDead           Code = "STR5303"
+	NodeQuiet          Code = "STR5304"
+	NodeHeld           Code = "STR5305"
 )
 
 // The cluster's API server.

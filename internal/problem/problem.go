@@ -59,7 +59,8 @@ func (p Problem) Severity() string {
 	return "error"
 }
 
-// Compare gives problems a stable order: errors first, then by place and text.
+// Compare gives problems a stable order: errors first, then causes before what follows from them, then
+// by place and text.
 func (p Problem) Compare(q Problem) int {
 	rank := func(p Problem) int {
 		if p.Warning {
@@ -67,7 +68,7 @@ func (p Problem) Compare(q Problem) int {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(rank(p), rank(q)), strings.Compare(p.Object, q.Object),
+	return cmp.Or(cmp.Compare(rank(p), rank(q)), cmp.Compare(p.Code.Depth(), q.Code.Depth()), strings.Compare(p.Object, q.Object),
 		strings.Compare(p.File, q.File), strings.Compare(p.Field, q.Field), strings.Compare(p.Message, q.Message))
 }
 

@@ -37,8 +37,11 @@ func TestSort(t *testing.T) {
 	late := problem.Problem{Object: "a", Message: "1", Warning: true}
 	first := problem.Problem{Object: "a", Message: "2"}
 	second := problem.Problem{Object: "b", Field: "f", Message: "1"}
-	given := []problem.Problem{late, second, first, second}
-	if got, want := problem.Sort(given), []problem.Problem{first, second, late}; !slices.Equal(got, want) {
+	effect := problem.Problem{Code: problem.SeedSilent, Object: "a", Message: "1"}
+	cause := problem.Problem{Code: problem.GossipKeyDiffers, Object: "z", Message: "1"}
+	between := problem.Problem{Code: problem.ClusterHeld, Object: "m", Message: "1"}
+	given := []problem.Problem{late, effect, second, between, first, second, cause}
+	if got, want := problem.Sort(given), []problem.Problem{first, second, cause, between, effect, late}; !slices.Equal(got, want) {
 		t.Errorf("sorted %v, want %v", got, want)
 	}
 	if given[0] != late {

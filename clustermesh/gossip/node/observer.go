@@ -21,6 +21,7 @@ type observer struct {
 	records   records
 	roomHas   clustermesh.ByOrigin[clustermesh.Record] // those of which the room knows
 	everySeed bool                                     // all seeds were reached in the last round
+	clocks    clocks
 }
 
 // records are those that a node has.
@@ -157,10 +158,17 @@ func (v *observer) isAt(o clustermesh.Origin, at netip.Addr) bool {
 	return v.contacts.Trusted(o, r, at)
 }
 
-// Pinged notes how long another cluster's node took to answer.
-func (v *observer) Pinged(m member.ID, at netip.Addr, rtt time.Duration, now time.Time) {
-	if m.Origin.Cluster != v.cfg.Self.Cluster && v.isAt(m.Origin, at) {
+// Pinged notes how long a node took to answer, and what its clock showed; zero if it did not say.
+func (v *observer) Pinged(m member.ID, at netip.Addr, rtt time.Duration, there, now time.Time) {
+	if !v.isAt(m.Origin, at) {
+		return
+	}
+	v.now = now
+	if m.Origin.Cluster != v.cfg.Self.Cluster {
 		v.distances.Ping(m.Origin, rtt, now)
+	}
+	if !there.IsZero() {
+		v.compareClock(m.Origin, there, rtt)
 	}
 }
 

@@ -114,6 +114,7 @@ func (n *Node) tick() {
 	}
 	n.measure()
 	n.checkClock()
+	n.dropClocks()
 	n.renewStatement()
 	n.contacts.Forget(n.replica.Records(), n.now)
 	n.knowMembers()

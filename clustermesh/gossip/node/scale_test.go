@@ -55,7 +55,7 @@ func newLarge(tb testing.TB, clusters, nodes int, pinned bool) *large {
 	l.Beat(events, nil, l.now)
 	for i, p := range l.peers {
 		l.hear(tb, i)
-		l.Pinged(p.ID, l.where(p.Origin).Addr(), 20*time.Millisecond, l.now)
+		l.Pinged(p.ID, l.where(p.Origin).Addr(), 20*time.Millisecond, l.now, l.now)
 	}
 	l.publishOwn()
 	l.pass(3 * time.Second)

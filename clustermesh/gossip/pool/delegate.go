@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"encoding/binary"
 	"errors"
 	"net/netip"
 	"time"
@@ -17,8 +18,8 @@ type delegate struct {
 	seats   Seats
 	refused func(member.Refusal, netip.Addr)
 	uid     string // of this cluster
-	// pinged is called with the time that a member took to answer, and where it did.
-	pinged func(member.ID, netip.Addr, time.Duration)
+	// pinged is Config.Pinged.
+	pinged func(m member.ID, at netip.Addr, rtt time.Duration, there time.Time)
 }
 
 // event converts a memberlist node. The error is for a name or UID that is not strait's; NotifyAlive
@@ -92,14 +93,25 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	return nil
 }
 
-// AckPayload implements memberlist.PingDelegate. It adds nothing to the answers to pings.
-func (d delegate) AckPayload() []byte { return nil }
+// AckPayload implements memberlist.PingDelegate. It adds to the answers to pings what this machine's clock
+// shows, in Unix nanoseconds.
+func (d delegate) AckPayload() []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
+}
 
 // NotifyPingComplete implements memberlist.PingDelegate. It is called for pings over UDP.
-func (d delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
+func (d delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, payload []byte) {
 	if e, err := event(n); err == nil {
-		d.pinged(e.Member.ID, e.Addr.Addr(), rtt)
+		d.pinged(e.Member.ID, e.Addr.Addr(), rtt, shownBy(payload))
 	}
+}
+
+// shownBy returns the time in the answer to a ping; zero if there is none, as in that of an older daemon.
+func shownBy(payload []byte) time.Time {
+	if len(payload) != 8 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(payload)))
 }
 
 // NodeMeta implements memberlist.Delegate. It returns the UID of our cluster.

@@ -42,8 +42,9 @@ type Config struct {
 	Admit func(member.Peer) (owner string, ok bool)
 	// Seats decide about room for a member, also with memberlist's lock held.
 	Seats Seats
-	// Pinged is called with the time that a member took to answer over UDP, and where it did.
-	Pinged func(member.ID, netip.Addr, time.Duration)
+	// Pinged is called with the time that a member took to answer over UDP, where it did, and what its
+	// clock showed then; zero if it did not say.
+	Pinged func(m member.ID, at netip.Addr, rtt time.Duration, there time.Time)
 	// NoUDP is called with the name of a member that answers over TCP only.
 	NoUDP func(peer string)
 	// Refused is called for whatever is refused. Strangers decide how often, so it must be cheap.

@@ -264,11 +264,6 @@ func (s *Server) Status() *api.Status {
 		return status
 	}
 	out := *status
-	out.Problems = slices.Clone(status.Problems)
-	for _, p := range own {
-		if !slices.Contains(out.Problems, p) {
-			out.Problems = append(out.Problems, p)
-		}
-	}
+	out.Problems = problem.Sort(slices.Concat(status.Problems, own))
 	return &out
 }

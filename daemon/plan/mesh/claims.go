@@ -157,6 +157,9 @@ func overlap(lost, won claim, tied bool) clustermesh.Problem {
 	if lost.node.Cluster == won.node.Cluster {
 		try = "give every node prefixes of its own"
 	}
+	if clustermesh.IsTunnelAddr(lost.prefix.Addr()) && lost.prefix.IsSingleIP() { // a hash of its name
+		try = "give one of the two nodes another name, or an address in its pods' network"
+	}
 	keeps := "which keeps it"
 	if tied {
 		keeps = "and it is not known whose it is"
