@@ -6,11 +6,18 @@ import "time"
 // as large.
 const (
 	largeFirst = 3 * time.Second
-	largeEvery = 15 * time.Second
-	// largeAgain is the pause after one that was lost.
+	// largeEvery is the pause between those to one peer; the next goes with the small one after that. With many
+	// peers it is longer, so that all together get no more than largeRate in a second.
+	largeEvery = 2500 * time.Millisecond
+	largeRate  = 50
+	// largeSoon is the pause after one that was lost, until narrowAfter were, and largeAgain otherwise: in
+	// all, a narrow tunnel is found within 9 s.
+	largeSoon  = 300 * time.Millisecond
 	largeAgain = time.Second
+	// narrowEvery is the pause while a tunnel is narrow.
+	narrowEvery = 5 * time.Second
 	// largePatience is how long one can take.
-	largePatience = 1500 * time.Millisecond
+	largePatience = 1200 * time.Millisecond
 	// narrowAfter is how many in a row are lost while small ones are answered.
 	narrowAfter = 4
 	// wideAfter is how many in a row are answered until a tunnel is no longer narrow, so that traffic does
@@ -30,7 +37,7 @@ func (p *peer) largeAnswered(now time.Time) {
 		p.largeDue = now.Add(largeAgain)
 		return
 	}
-	p.largeLost, p.wide, p.largeDue = 0, 0, now.Add(largeEvery)
+	p.largeLost, p.wide, p.largeDue = 0, 0, now.Add(p.largePause)
 }
 
 // judgeLarge decides about a large probe that is unanswered. It counts only if a small one that was
@@ -43,9 +50,15 @@ func (p *peer) judgeLarge(now time.Time) {
 	case p.last.After(p.large.at):
 		p.largeLost++
 		p.wide = 0
-		p.large, p.largeDue = nil, now.Add(largeAgain)
+		p.large = nil
 		if p.largeLost > narrowAfter {
-			p.largeDue = now.Add(largeEvery / 3)
+			p.largeDue = now.Add(narrowEvery)
+			return
+		}
+		// A large probe goes with a small one.
+		p.largeDue = now.Add(largeSoon)
+		if p.largeDue.Before(p.due) {
+			p.due = p.largeDue
 		}
 	case now.Sub(p.large.at) > 4*largePatience:
 		p.large, p.largeDue = nil, now.Add(largeAgain)

@@ -31,8 +31,9 @@ type peer struct {
 	// that is known.
 	grew, counted time.Time
 
-	large    *flight
-	largeDue time.Time
+	large      *flight
+	largeDue   time.Time
+	largePause time.Duration
 	// largeLost and wide are how many in a row were lost, and answered while the tunnel was narrow.
 	largeLost, wide int
 
@@ -51,11 +52,11 @@ const (
 	window  = 64
 )
 
-func (p *peer) set(want Peer) {
+func (p *peer) set(want Peer, largePause time.Duration) {
 	if p.Size != want.Size {
 		p.large, p.largeLost, p.wide = nil, 0, 0
 	}
-	p.Peer = want
+	p.Peer, p.largePause = want, largePause
 }
 
 func (p *peer) sent(f flight, size int, pause time.Duration) {

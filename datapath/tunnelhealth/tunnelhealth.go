@@ -156,13 +156,14 @@ func (w *Watch) Track(want map[netip.Addr]Peer, now time.Time) {
 			delete(w.peers, a)
 		}
 	}
+	w.pause, w.idle = pauses(want)
+	large := max(largeEvery, spread(len(want), largeRate))
 	for a, p := range want {
 		if w.peers[a] == nil {
 			w.peers[a] = &peer{due: now, largeDue: now.Add(largeFirst)}
 		}
-		w.peers[a].set(p)
+		w.peers[a].set(p, large)
 	}
-	w.pause, w.idle = pauses(want)
 }
 
 // Due returns the probes to send now. They are as many as Rate leaves room for, the most overdue
@@ -220,9 +221,11 @@ func pauses(peers map[netip.Addr]Peer) (traffic, idle time.Duration) {
 			busy++
 		}
 	}
-	spread := func(n, rate int) time.Duration { return time.Duration(n) * time.Second / time.Duration(rate) }
 	return max(every, spread(busy, Rate-idleRate)), max(idleEvery, spread(len(peers)-busy, idleRate))
 }
+
+// spread returns the pause between probes of each of n peers, if there are rate of them in a second.
+func spread(n, rate int) time.Duration { return time.Duration(n) * time.Second / time.Duration(rate) }
 
 // Answered notes an answer. One with an id that is not expected from there changes nothing.
 func (w *Watch) Answered(from netip.Addr, id uint64, now time.Time) {

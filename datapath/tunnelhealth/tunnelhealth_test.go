@@ -139,7 +139,7 @@ func TestStates(t *testing.T) {
 		{"both ways closed", func(y *way) { y.there, y.back = false, false }, Silent, 4 * time.Second},
 		{"closed there", func(y *way) { y.there = false }, OneWay, 5 * time.Second},
 		{"closed back", func(y *way) { y.back = false }, Silent, 4 * time.Second},
-		{"too narrow", func(y *way) { y.limit = 1300 }, Narrow, 40 * time.Second},
+		{"too narrow", func(y *way) { y.limit = 1300 }, Narrow, 9 * time.Second},
 		{"a fifth is lost", func(y *way) { y.lose = 5 }, Lossy, time.Minute},
 		{"the device was made again", func(y *way) { y.there, y.back, y.device = false, false, Device{} }, Never, 4 * time.Second},
 	} {
