@@ -59,6 +59,8 @@ func (f frontends) open(ctx context.Context) (*socklb.LB, error) {
 	}
 	if err := lb.SelfTest(ctx); errors.Is(err, socklb.ErrOutside) {
 		f.kernel.log.Warn("hooks are attached, but this process is outside their cgroup and cannot test them", "cgroup", lb.Cgroup())
+	} else if errors.Is(err, socklb.ErrNoRoom) {
+		f.kernel.log.Warn("hooks are attached, and the maps are too full to test them", "cgroup", lb.Cgroup())
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("self-test: %w", err), lb.Close())
 	}

@@ -21,10 +21,14 @@ var ErrOutside = errors.New("this process is not in the cgroup, so the self-test
 // leaves the machine.
 var selfTestAddr = netip.MustParseAddr("127.83.84.82")
 
+// ErrNoRoom is returned by SelfTest if the maps are full, so that there is no room for its frontend.
+var ErrNoRoom = errors.New("the maps are full, so the self-test cannot run")
+
 const selfTestTimeout = 2 * time.Second
 
 // SelfTest connects to a listener of its own through a temporary frontend, which proves that the
-// hooks are hit. It returns ErrOutside when called from outside the cgroup.
+// hooks are hit. It returns ErrOutside when called from outside the cgroup, and ErrNoRoom if its frontend does
+// not fit beside those that an earlier daemon left.
 func (l *LB) SelfTest(ctx context.Context) error {
 	inside, err := l.cgroup.HoldsSelf()
 	if err != nil {
@@ -51,6 +55,9 @@ func (l *LB) SelfTest(ctx context.Context) error {
 		return errClosed
 	}
 	err = l.table.put(datapath.Frontend{Addr: frontend, Backends: []datapath.Backend{{IP: backend.Addr(), Port: backend.Port(), Weight: 1}}})
+	if errors.Is(err, errFull) {
+		return ErrNoRoom
+	}
 	if err != nil {
 		return fmt.Errorf("self-test: add frontend %s: %w", frontend, err)
 	}
