@@ -149,7 +149,7 @@ func (k *kernel) had() (out []plan.Had) {
 
 // foreignAge is how long the list of other programs is cached: making it takes eight requests for
 // each of the machine's cgroups.
-const foreignAge = 10 * time.Second
+const foreignAge = 5 * time.Second
 
 // foreignErrorAge is how long a failure to list them is cached. It is short, because the mender may
 // soon put back whatever was missing.

@@ -47,6 +47,7 @@ func (s *Server) answers() http.Handler {
 	})))
 	mux.HandleFunc("GET /v1/history", s.history)
 	mux.HandleFunc("GET /v1/logs", whole(s.src.Logs))
+	mux.Handle("GET /metrics", s.cfg.Scrape) // also where the port for it is taken
 	mux.HandleFunc("GET /v1/whatif", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if answer, err := s.src.WhatIf(q.Get("change"), q.Get("service"), q.Get("from")); err != nil {
@@ -67,7 +68,7 @@ func (s *Server) answers() http.Handler {
 	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fmt.Sprintf("this straitd has no %s", r.URL.Path),
-			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/flows, /v1/traffic, /v1/history, /v1/logs, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…, /v1/ping?to=…")
+			"use one of /v1/status, /v1/services, /v1/backends, /v1/nodes, /v1/tunnels, /v1/members, /v1/peers, /v1/policies, /v1/flows, /v1/traffic, /v1/history, /v1/logs, /v1/explain?service=NAMESPACE/NAME, /v1/whatif?change=…, /v1/ping?to=…, or /metrics")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
