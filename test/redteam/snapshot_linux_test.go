@@ -20,7 +20,7 @@ func (m *member) snapshot() (restore func(ahead time.Duration)) {
 		m.stop()
 		m.w.must(os.RemoveAll(m.path("state")))
 		m.w.copy(old, m.path("state"))
-		m.clock.set(ahead)
+		m.clock.Set(ahead)
 		m.start()
 	}
 }
@@ -60,7 +60,7 @@ func TestSnapshot(t *testing.T) {
 	w.west.balances(moved, northsPod)
 	west(0)
 	w.west.says("STR5203", "cluster east", "from the future", "or this one's")
-	w.west.clock.set(week)
+	w.west.clock.Set(week)
 	w.west.balances(moved, northsPod)
 
 	// The one that has them has older stamps on disk than all others.
@@ -73,7 +73,7 @@ func TestSnapshot(t *testing.T) {
 	w.east.write("manifests/serve.yaml", manifestServe(moved))
 	w.east.balances(moved, northsPod)
 	north.balances(again, northsPod)
-	w.east.clock.set(week)
+	w.east.clock.Set(week)
 	w.west.balances(moved, northsPod)
 	north.balances(moved, northsPod)
 	old()

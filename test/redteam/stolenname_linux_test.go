@@ -45,7 +45,7 @@ func TestClusterNameStolen(t *testing.T) {
 	held := w.west.always(northsPod)
 	end()
 	alive(false)
-	w.west.clock.passes(2 * time.Minute) // the owner is silent for so long
+	w.west.clock.Passes(2 * time.Minute) // the owner is silent for so long
 	thief := w.speaks(mallory, gossip.Config{Self: origin("north", "ghost"), UID: "uid-evil"})
 	thief.Publish(content("ghost", northNumber, stolen))
 	isThere := func() {

@@ -66,7 +66,7 @@ type member struct {
 	pid     int
 	stop    func()
 	// clock is what the machine's clock shows too much; nil if it has the clock of all others.
-	clock *clock
+	clock *testutil.Clock
 	// config is what its configuration has besides.
 	config map[string]any
 }
@@ -242,7 +242,7 @@ func (m *member) start() {
 	config, err := json.Marshal(settings) // which is YAML too
 	m.w.must(err)
 	m.write("strait.yaml", string(config))
-	cmd := m.clock.straitd(m.w.programs, "--config", m.path("strait.yaml"))
+	cmd := m.straitd("--config", m.path("strait.yaml"))
 	cmd.Stdout, cmd.Stderr = m.log, m.log
 	m.w.must(cmd.Start())
 	m.pid = cmd.Process.Pid

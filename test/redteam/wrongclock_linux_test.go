@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strait.io/strait/internal/testutil"
 )
 
 const year = 365 * 24 * time.Hour
@@ -35,9 +37,9 @@ func (m *member) restart(ahead time.Duration) {
 	m.w.Helper()
 	m.stop()
 	if m.clock == nil {
-		m.clock = m.w.newClock()
+		m.clock = testutil.NewClock(m.w)
 	}
-	m.clock.set(ahead)
+	m.clock.Set(ahead)
 	m.start()
 }
 
@@ -58,12 +60,12 @@ func TestClockAhead(t *testing.T) {
 	}
 	w.east.restart(0)
 	w.east.hears("north", 0)
-	w.east.clock.set(year) // while it runs
+	w.east.clock.Set(year) // while it runs
 	named()
 	w.east.write("manifests/serve.yaml", manifestServe(moved))
 	w.east.balances(moved)
 	w.west.balances(pod(eastNumber))
-	w.east.clock.set(0)
+	w.east.clock.Set(0)
 	w.west.balances(moved)
 	north.balances(moved)
 
@@ -72,7 +74,7 @@ func TestClockAhead(t *testing.T) {
 	w.east.write("manifests/serve.yaml", manifestServe(pod(eastNumber)))
 	w.east.balances(pod(eastNumber))
 	w.west.balances(moved)
-	w.east.clock.set(0)
+	w.east.clock.Set(0)
 	w.east.says("STR5204", "node east/n1", "ahead of what it shows now when straitd started", "believe this one again within seconds")
 	w.west.balances(pod(eastNumber))
 	north.balances(pod(eastNumber))
@@ -95,20 +97,20 @@ func TestClockBehind(t *testing.T) {
 	w, north, end := newWorldOfClocks(t)
 	w.west.restart(0)
 	w.west.hears("north", 0)
-	for _, how := range []func(time.Duration){w.west.clock.set, w.west.restart} {
+	for _, how := range []func(time.Duration){w.west.clock.Set, w.west.restart} {
 		how(-year)
 		w.west.says("STR5205", "node west/n1", "this machine's clock is behind, by 87", "correct this machine's clock")
 		north.says("STR2309", "cluster west", "compare the clocks")
 		w.west.balances(pod(eastNumber))
-		w.west.clock.set(0)
+		w.west.clock.Set(0)
 	}
-	w.west.clock.set(-year)
+	w.west.clock.Set(-year)
 	w.west.restart(-year)
 	w.west.says("STR5205", "this machine's clock is behind")
 	w.east.write("manifests/serve.yaml", manifestServe(moved))
 	north.balances(moved) // others go on
 	w.west.balances(pod(eastNumber))
-	w.west.clock.set(0)
+	w.west.clock.Set(0)
 	w.west.balances(moved)
 	w.west.saysNothing()
 
@@ -118,7 +120,7 @@ func TestClockBehind(t *testing.T) {
 	w.east.write("manifests/serve.yaml", manifestServe(pod(eastNumber)))
 	w.east.balances(pod(eastNumber))
 	w.west.balances(moved)
-	w.east.clock.set(0)
+	w.east.clock.Set(0)
 	w.west.balances(pod(eastNumber))
 	north.balances(pod(eastNumber))
 	for _, m := range []*member{w.west, w.east, north} {
@@ -153,7 +155,7 @@ func TestClockOfFollower(t *testing.T) {
 			t.Errorf("%s ahead: it asked for %d statements in 4 s", by, len(asked)-1)
 		}
 		w.west.balances(pod(eastNumber), followers)
-		f.clock.set(0)
+		f.clock.Set(0)
 		followers, other = other, followers
 		f.write("manifests/serve.yaml", strings.Replace(manifestServe(followers), "nodeName: n1", "nodeName: n3", 1))
 		w.west.balances(pod(eastNumber), followers)

@@ -1,5 +1,5 @@
-// This file is part of no package here. The test adds it to straitd's main package when it builds a
-// daemon whose clock it can set; see clock_linux_test.go.
+// This file is part of no package here. BuildClock adds it to straitd's main package when it builds a
+// daemon whose clock it can set; see clock_linux.go.
 
 package main
 
@@ -20,7 +20,7 @@ var (
 func install()
 
 func init() {
-	f, err := os.Open(os.Getenv("STRAIT_REDTEAM_CLOCK"))
+	f, err := os.Open(os.Getenv("STRAIT_TEST_CLOCK"))
 	if err != nil {
 		panic(err)
 	}
