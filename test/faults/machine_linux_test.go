@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -41,6 +42,8 @@ type machine struct {
 	number int
 	// wrap is the command that runs straitd, as a container's runtime does; usually none.
 	wrap []string
+	// clock is the machine's; nil if it is that of the test.
+	clock *testutil.Clock
 }
 
 func service(name string) string {
@@ -127,26 +130,24 @@ func (m *machine) newKey(t *testing.T) {
 	m.write(t, "gossip.key", base64.StdEncoding.EncodeToString(key))
 }
 
-// occupy takes a port of the namespace until the test ends.
-func (m *machine) occupy(t *testing.T, network, addr string) {
+// occupy takes a port of the namespace until it is freed, or the test ends.
+func (m *machine) occupy(t *testing.T, network, addr string) (free func()) {
 	t.Helper()
-	err := m.ns.Do(func() error {
+	var c io.Closer
+	err := m.ns.Do(func() (err error) {
 		if network == "udp" {
-			c, err := net.ListenPacket(network, addr)
-			if err == nil {
-				t.Cleanup(func() { c.Close() })
-			}
-			return err
-		}
-		l, err := net.Listen(network, addr)
-		if err == nil {
-			t.Cleanup(func() { l.Close() })
+			c, err = net.ListenPacket(network, addr)
+		} else {
+			c, err = net.Listen(network, addr)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	free = sync.OnceFunc(func() { c.Close() })
+	t.Cleanup(free)
+	return free
 }
 
 // frontends are those in the kernel, without the self-test's on loopback.
@@ -177,6 +178,28 @@ func (m *machine) eventuallyHolds(t *testing.T, want string) {
 }
 
 var programs = testutil.Programs("faults")
+
+// straitd returns the daemon's file, and its environment; nil is the test's.
+func (m *machine) straitd() (file string, env []string, err error) {
+	if m.clock == nil {
+		file, err = build()
+		return file, nil, err
+	}
+	dir, err := programs()
+	if err == nil {
+		err = buildClock()
+	}
+	return filepath.Join(dir, "straitd-clock"), append(os.Environ(), m.clock.Env()), err
+}
+
+// buildClock builds the daemon whose clock can be set, beside the other programs.
+var buildClock = sync.OnceValue(func() error {
+	dir, err := programs()
+	if err != nil {
+		return err
+	}
+	return testutil.BuildClock(dir)
+})
 
 // build returns straitd's file.
 func build() (string, error) {
@@ -209,7 +232,7 @@ type process struct {
 
 func (m *machine) start(t *testing.T) *process {
 	t.Helper()
-	file, err := build()
+	file, env, err := m.straitd()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +248,7 @@ func (m *machine) start(t *testing.T) *process {
 	defer cgroup.Close()
 	args := append(slices.Clone(m.wrap), file, "--config", m.path("strait.yaml"))
 	p := &process{m: m, cmd: exec.Command(args[0], args[1:]...), log: &logBuffer{}, done: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cgroup.Fd())}
 	if err := m.ns.Do(p.cmd.Start); err != nil {
 		t.Fatal(err)

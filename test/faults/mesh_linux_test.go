@@ -121,18 +121,23 @@ func (m *machine) eventuallyHoldsOnly(t *testing.T, want ...string) {
 	})
 }
 
-// isReady waits until the kubelet would take the daemon for ready, and the status says that a plan
-// was applied.
-func (p *process) isReady(t *testing.T) {
-	t.Helper()
+// http returns a client on the machine.
+func (m *machine) http() *http.Client {
 	dial := func(_ context.Context, network, addr string) (c net.Conn, err error) {
-		err = p.m.ns.Do(func() error {
+		err = m.ns.Do(func() error {
 			c, err = net.DialTimeout(network, addr, time.Second)
 			return err
 		})
 		return c, err
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 2 * time.Second}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 2 * time.Second}
+}
+
+// isReady waits until the kubelet would take the daemon for ready, and the status says that a plan
+// was applied.
+func (p *process) isReady(t *testing.T) {
+	t.Helper()
+	client := p.m.http()
 	testutil.Eventually(t, patience, func() error {
 		r, err := client.Get("http://127.0.0.1:9964/readyz")
 		if err != nil {

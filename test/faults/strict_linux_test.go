@@ -17,20 +17,22 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// pinned gives each machine the root of its cluster, and the pins of all of them: cluster cN has the
-// pods 10.9.N.0/24 and the machine of that number.
+// rootOf returns the root key of a cluster.
+func rootOf(cluster string) authority.PrivateKey { return sha256.Sum256([]byte(cluster)) }
+
+// pinned gives each machine the root of its cluster, and the pins of all of them: a cluster has the pods
+// 10.9.N.0/24 and the address of each of its machines, where N is the machine's number.
 func pinned(t *testing.T, machines []*machine) {
 	t.Helper()
 	pins := authority.Pins{}
 	roots := map[*machine]authority.PrivateKey{}
 	for _, m := range machines {
 		name := m.config["cluster"].(string)
-		roots[m] = sha256.Sum256([]byte(name))
-		p := authority.Pin{
-			Cluster: clustermesh.ClusterName(name), Roots: []authority.PublicKey{roots[m].Public()}, Namespaces: []string{"*"},
-			Pods:  []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.9.%d.0/24", m.number))},
-			Nodes: []netip.Prefix{netip.PrefixFrom(netip.MustParseAddr(m.addr()), 32)},
-		}
+		roots[m] = rootOf(name)
+		p := pins[clustermesh.ClusterName(name)]
+		p.Cluster, p.Roots, p.Namespaces = clustermesh.ClusterName(name), []authority.PublicKey{roots[m].Public()}, []string{"*"}
+		p.Pods = append(p.Pods, netip.MustParsePrefix(fmt.Sprintf("10.9.%d.0/24", m.number)))
+		p.Nodes = append(p.Nodes, netip.PrefixFrom(netip.MustParseAddr(m.addr()), 32))
 		pins[p.Cluster] = p
 	}
 	for _, m := range machines {
