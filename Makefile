@@ -104,6 +104,13 @@ monitoring: build ## ask every query of the dashboards of a Prometheus that scra
 	@test/setup.sh prometheus nftables curl
 	@$(GOTEST) monitoring
 
+MINUTES ?= 30
+
+.PHONY: quiet
+quiet: build ## see that no problem and no alert comes up while the demo changes all the time, for MINUTES=30; needs root
+	@test/setup.sh prometheus nftables curl
+	STRAIT_QUIET_MINUTES='$(MINUTES)' go test -count=1 -vet=off -timeout 0 -v -run '^TestQuiet$$' ./test/monitoring
+
 TIMES ?= 20
 
 .PHONY: repeat

@@ -243,8 +243,8 @@ var Table = []Package{
 	{Path: "test/supply"},
 	// Looks at the page of strait ui in a browser.
 	{Path: "test/web", Tests: []string{"daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
-	// Looks at the metrics with a real Prometheus. It knows the programs, and nothing of the code.
-	{Path: "test/monitoring"},
+	// Looks at the metrics with a real Prometheus, and asks daemons as the CLI does.
+	{Path: "test/monitoring", Tests: []string{"daemon/api/client", "demo/lab"}},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
 	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/gossip/statelog", "daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},

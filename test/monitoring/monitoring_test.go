@@ -25,10 +25,8 @@ const (
 // docs/metrics.md then has an answer.
 func TestPrometheus(t *testing.T) {
 	w := demo(t)
-	for _, place := range []string{"us-east-1/client", "eu-central-1/client"} {
-		w.start(place, "sh", "-c", `while sleep 0.2; do for s in serve far; do curl -s -o /dev/null --max-time 1 http://$s.default.svc.clusterset.local; done; done`)
-	}
-	s := w.scrape()
+	w.call()
+	s := w.scrape("1s")
 	testutil.Eventually(t, wait, func() error { return s.has(len(w.daemons()), "up == 1") })
 	w.stranger()
 	time.Sleep(5 * time.Second) // what is wrong at first, and what an alert would need to fire
@@ -61,6 +59,14 @@ func TestPrometheus(t *testing.T) {
 	t.Logf("the last alert ends %v after the cluster is back", time.Since(began).Round(100*time.Millisecond))
 	s.dashboards()
 	s.page()
+}
+
+// call has clients of two clusters call Services all the time.
+func (w world) call() {
+	w.Helper()
+	for _, place := range []string{"us-east-1/client", "eu-central-1/client"} {
+		w.start(place, "sh", "-c", `while sleep 0.2; do for s in serve far; do curl -s -o /dev/null --max-time 1 http://$s.default.svc.clusterset.local; done; done`)
+	}
 }
 
 // stranger uses a gossip port without its key.

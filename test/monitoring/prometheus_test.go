@@ -20,9 +20,9 @@ type server struct {
 
 const address = "http://127.0.0.1:9090"
 
-// scrape starts a Prometheus that asks all daemons each second. Alerts fire after a second instead
-// of their time: the rest of the rules is as the chart has it.
-func (w world) scrape() server {
+// scrape starts a Prometheus that asks all daemons each second. Alerts fire after a time instead of
+// their own: the rest of the rules is as the chart has it.
+func (w world) scrape(after string) server {
 	w.Helper()
 	type target struct {
 		Targets []string          `json:"targets"`
@@ -32,7 +32,7 @@ func (w world) scrape() server {
 	for _, d := range w.daemons() {
 		targets = append(targets, target{[]string{d.Metrics.Listen}, map[string]string{"cluster": d.Cluster, "instance": d.Node}})
 	}
-	w.write("rules.yaml", w.hurried())
+	w.write("rules.yaml", w.hurried(after))
 	w.write("prometheus.yaml", map[string]any{
 		"global":         map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
 		"rule_files":     []string{"rules.yaml"},
@@ -43,8 +43,8 @@ func (w world) scrape() server {
 	return server{w, time.Now()}
 }
 
-// hurried are the alerts of the chart, with a time of one second.
-func (w world) hurried() map[string]any {
+// hurried are the alerts of the chart, with another time.
+func (w world) hurried(after string) map[string]any {
 	w.Helper()
 	text, err := os.ReadFile("../../install/chart/strait/monitoring/alerts.yaml")
 	if err != nil {
@@ -56,7 +56,7 @@ func (w world) hurried() map[string]any {
 	}
 	for _, group := range rules["groups"].([]any) {
 		for _, rule := range group.(map[string]any)["rules"].([]any) {
-			rule.(map[string]any)["for"] = "1s"
+			rule.(map[string]any)["for"] = after
 		}
 	}
 	return rules
