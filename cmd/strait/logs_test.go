@@ -58,7 +58,9 @@ func TestLogsOfContexts(t *testing.T) {
 	}
 	ask := func(args ...string) result {
 		e := world(append(args, "--context", "c1", "--context", "c2")...)
-		e.Reach = func(_ context.Context, p cli.Place) (*client.Client, error) { return client.OnSocket(sockets[p.Context]), nil }
+		e.Reach = func(_ context.Context, p cli.Place) (*client.Client, error) {
+			return client.OnSocket(sockets[p.Context]), nil
+		}
 		return e.run(t)
 	}
 	r := ask("logs", "--since", "30h")
