@@ -235,7 +235,8 @@ func TestUninstallMultiCluster(t *testing.T) {
 	}
 }
 
-// TestUninstallReleasesStatuses: a policy stays, without what a leader wrote into it.
+// TestUninstallReleasesStatuses: a policy and an export stay, without what a leader wrote into them. A condition
+// of another writer stays.
 func TestUninstallReleasesStatuses(t *testing.T) {
 	u := newUser(t)
 	u.does(installC1)
@@ -249,7 +250,21 @@ func TestUninstallReleasesStatuses(t *testing.T) {
 	if _, err := lab.Kubectl(t.Context(), "c1", []byte(status), "apply", "--server-side", "--subresource=status", "--field-manager=strait", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
+	const export = "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\nmetadata: {name: left, namespace: default}\n"
+	if err := lab.Apply(t.Context(), "c1", export); err != nil {
+		t.Fatal(err)
+	}
+	for manager, condition := range map[string]string{"strait": "strait.io/LocalBackends", "other": "Theirs"} {
+		status := export + "status: {conditions: [{type: " + condition + ", status: 'False', reason: a, message: b, lastTransitionTime: '2026-01-01T00:00:00Z'}]}"
+		if _, err := lab.Kubectl(t.Context(), "c1", []byte(status), "apply", "--server-side", "--subresource=status", "--field-manager="+manager, "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	u.does([]string{"uninstall", "--context", "c1", "--timeout", "60s"}, "strait is removed", "kept")
+	if got := u.kubectl("c1", "-n", "default", "get", "serviceexports", "left", "-o", "jsonpath={.status.conditions[*].type}"); got != "Theirs" {
+		t.Errorf("the export has the conditions %q", got)
+	}
+	u.kubectl("c1", "-n", "default", "delete", "serviceexports", "left")
 	if got := u.kubectl("c1", "get", "servicepolicies", "left", "-o", "jsonpath={.spec.to} {.status}"); got != `["c2"]` && got != `["c2"] {}` {
 		t.Errorf("the policy has %s", got)
 	}

@@ -86,7 +86,9 @@ service.cilium.io/affinity: sometimes, service.cilium.io/shared: 'perhaps'}}, sp
 	w.event("c1", w.ns, "odd", `"never" is none of`)
 	// Kubernetes may report the Service too: its API server says ClusterIPNotAllocated of one that
 	// it sees before its address.
-	w.until("c1", "4", "-n", w.ns, "get", "events", "--field-selector", "involvedObject.kind=Service,reportingComponent=strait", "-o", `go-template={{len .items}}`)
+	w.until("c1", "4", "-n", w.ns, "get", "events", "--field-selector", "involvedObject.kind=Service,reportingComponent=strait,reason=Misconfigured", "-o", `go-template={{len .items}}`)
+	// That it has no endpoint is one Event more, of both leaders.
+	w.until("c1", "1", "-n", w.ns, "get", "events", "--field-selector", "involvedObject.kind=Service,reason=NoLocalBackends", "-o", `go-template={{len .items}}`)
 }
 
 // event waits until a Service's description has an Event with the words.

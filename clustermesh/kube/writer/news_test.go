@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +83,78 @@ func (c *counting) changed(resource string) map[string]any {
 	m["uid"], m["resourceVersion"], m["generation"], m["managedFields"] = resource, fmt.Sprint(c.version), 1, fields
 	return o
 }
+
+// A global Service has no condition for how it fares: its Events have that, once for each turn, and one for
+// all leaders that find it so from the start.
+func TestFares(t *testing.T) {
+	s := clustermesh.ServiceName{Namespace: "team", Name: "serve"}
+	now := time.Unix(1_800_000_000, 0)
+	names, reasons := map[string]bool{}, []string{}
+	leader := func() func(healthy int) {
+		term := answered(t, func(*Config) {}, func(r *http.Request, body string) int {
+			if r.Method != http.MethodPost {
+				return http.StatusOK
+			}
+			o, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(body), nil, nil)
+			must(t, err)
+			e := o.(*eventsv1.Event)
+			if names[e.Name] {
+				return http.StatusConflict
+			}
+			names[e.Name] = true
+			reasons = append(reasons, e.Type+" "+e.Reason+" of "+e.Regarding.Kind)
+			return http.StatusOK
+		})
+		term.paced(func() time.Time { return now })
+		report := newReporter(term)
+		return func(healthy int) {
+			v := mcs.View{}
+			if healthy >= 0 {
+				v.Locals = []mcs.Source[mcs.Local]{fares{s, mcs.Local{Expected: 2, Healthy: healthy, Share: 1, Whole: 1}}}
+			}
+			report.Submit(v)
+			report.fares(t.Context(), s)
+			now = now.Add(time.Minute)
+		}
+	}
+	is := func(what string, want ...string) {
+		t.Helper()
+		if !slices.Equal(reasons, want) {
+			t.Errorf("%s: Events %q, want %q", what, reasons, want)
+		}
+		reasons = nil
+	}
+	const none, well = "Warning NoLocalBackends of Service", "Normal Sufficient of Service"
+	look := leader()
+	look(2)
+	is("well from the start")
+	look(0)
+	look(0)
+	is("none", none)
+	look(1)
+	look(0)
+	is("again, and none", well, none)
+	next := leader()
+	next(0)
+	is("the next leader", none)
+	last := leader()
+	last(0)
+	is("the one after that")
+	last(-1)
+	is("no global service any more")
+	last(2)
+	is("one that is well")
+}
+
+// fares is how a service fares, which is known already.
+type fares struct {
+	s clustermesh.ServiceName
+	l mcs.Local
+}
+
+func (f fares) Name() clustermesh.ServiceName     { return f.s }
+func (f fares) Make() mcs.Local                   { return f.l }
+func (f fares) Same(o mcs.Source[mcs.Local]) bool { return reflect.DeepEqual(f, o) }
 
 // bounded fails unless there are so many times at once, and then one per interval.
 func bounded(rt *rapid.T, what string, times []time.Time, burst int, every time.Duration) {

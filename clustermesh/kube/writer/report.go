@@ -24,13 +24,12 @@ type reporter struct {
 	*term
 	mu       sync.Mutex
 	reported map[clustermesh.ServiceName][]clustermesh.Problem // reported in this term
-	// ailing are the services that fare badly without a condition that has it, and the reason of the last
-	// Event about that.
-	ailing map[clustermesh.ServiceName]string
+	// fared has the services of which no condition says how they fare, and the reason in the last look.
+	fared map[clustermesh.ServiceName]string
 }
 
 func newReporter(t *term) *reporter {
-	return &reporter{term: t, reported: map[clustermesh.ServiceName][]clustermesh.Problem{}, ailing: map[clustermesh.ServiceName]string{}}
+	return &reporter{term: t, reported: map[clustermesh.ServiceName][]clustermesh.Problem{}, fared: map[clustermesh.ServiceName]string{}}
 }
 
 // fares makes an Event of the Service if how it fares changed, and no condition has that. Of many services
@@ -41,16 +40,17 @@ func (t *reporter) fares(ctx context.Context, s clustermesh.ServiceName) {
 	}
 	e, ails := t.latest().LocalNews(s, t.known())
 	t.mu.Lock()
-	was := t.ailing[s]
-	if delete(t.ailing, s); ails {
-		t.ailing[s] = e.Reason
+	was := t.fared[s]
+	if delete(t.fared, s); e.Reason != "" {
+		t.fared[s] = e.Reason
 	}
 	t.mu.Unlock()
-	if e.Reason == "" || e.Reason == was || !ails && was == "" || t.backlog.among(s) || !t.bounds.take(s) {
+	if e.Reason == was || e.Reason == "" || !ails && was == "" || t.backlog.among(s) || !t.bounds.take(s) {
 		return
 	}
-	// Leaders that overlap find it at about the same time.
-	e.Change = fmt.Sprintf("%s after %s, at %d", e.Reason, was, t.clock().Truncate(time.Minute).Unix())
+	if e.Change = e.Reason + " from the start"; was != "" { // the next leader finds the former, too
+		e.Change = fmt.Sprintf("%s after %s, at %d", e.Reason, was, t.clock().Truncate(time.Minute).Unix())
+	}
 	t.serviceEvent(ctx, s, e)
 }
 
