@@ -22,6 +22,7 @@ type observer struct {
 	roomHas   clustermesh.ByOrigin[clustermesh.Record] // those of which the room knows
 	everySeed bool                                     // all seeds were reached in the last round
 	clocks    clocks
+	seedless  map[string]time.Time // since when seeds fail
 }
 
 // records are those that a node has.
@@ -33,7 +34,7 @@ type records interface {
 func newObserver(c *core, distances map[clustermesh.ClusterName]uint32) *observer {
 	return &observer{
 		core: c, contacts: observe.NewContacts(c.cfg.Self), distances: observe.NewDistances(c.cfg.Self.Cluster, distances, c.now),
-		seeds: member.NewSeeds(c.cfg.Seeds, c.cfg.Bind, c.cfg.Advertise),
+		seeds: member.NewSeeds(c.cfg.Seeds, c.cfg.Bind, c.cfg.Advertise), seedless: map[string]time.Time{},
 	}
 }
 

@@ -90,6 +90,7 @@ func (v *observer) EndRound(targets []member.Target, errs []error, reached map[s
 	}
 	v.everySeed = v.seeds.Every(reached)
 	for seed := range reached {
+		delete(v.seedless, seed)
 		v.solved("seed " + seed)
 	}
 }
@@ -100,7 +101,18 @@ func (v *observer) SeedFailed(seed string, err error, now time.Time) {
 	v.seedFailed(seed, err)
 }
 
+// seedPatience is how long a seed must fail to be a Problem: its daemon can just be restarted. A seed is tried
+// each 5 s, or each second where no other daemon is heard.
+const seedPatience = 4500 * time.Millisecond
+
 func (v *observer) seedFailed(seed string, err error) {
+	since, before := v.seedless[seed]
+	if !before {
+		v.seedless[seed], since = v.now, v.now
+	}
+	if v.now.Sub(since) < seedPatience {
+		return
+	}
 	v.problem("seed "+seed, seedProblem(seed, err, v.Alone()), ProblemLife)
 }
 
