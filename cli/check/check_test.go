@@ -103,6 +103,8 @@ func TestFaults(t *testing.T) {
 			"every node of every cluster is alive", Warning, "node c2/n1: not heard", "c1/n1"},
 		"a blocked tunnel": {func(n []Node) { n[0].Status.Clusters[1].Tunnels.States = map[string]int{"carrying": 1, "one-way": 1} },
 			"the tunnels carry packets", Failed, "1 tunnel to cluster c2: one-way", "c1/n1"},
+		"a tunnel that carries again": {func(n []Node) { n[0].Status.Clusters[1].Tunnels.States = map[string]int{"carrying": 1, "returning": 1} },
+			"the tunnels carry packets", Warning, "1 tunnel to cluster c2: returning", "c1/n1"},
 		"no leader": {func(n []Node) { n[2].Status.Leader = false },
 			"each cluster has a leader", Failed, "cluster c2", ""},
 		"no pins": {func(n []Node) { n[0].Status.Authority = api.AuthorityEverybody },

@@ -154,9 +154,14 @@ func (c *checker) clusterset() {
 				continue // the tunnels to a machine that is off carry nothing
 			}
 			for _, state := range slices.Sorted(maps.Keys(o.Tunnels.States)) {
-				if state != "carrying" && state != "unknown" {
-					out = append(out, found(Failed, "see which and why: strait nodes", "%s to cluster %s: %s", api.Count(o.Tunnels.States[state], "tunnel"), o.Name, state)...)
+				bad := Failed
+				switch state {
+				case "carrying", "unknown":
+					continue
+				case "returning": // it carries packets, and lately carried none
+					bad = Warning
 				}
+				out = append(out, found(bad, "see which and why: strait nodes", "%s to cluster %s: %s", api.Count(o.Tunnels.States[state], "tunnel"), o.Name, state)...)
 			}
 		}
 		return out
