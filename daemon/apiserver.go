@@ -175,12 +175,13 @@ func (k *kubernetes) make(lacks func(root string) trustlevel.Missing) {
 func (k *kubernetes) write(d *Daemon, local clustermesh.Local, m *moment) {
 	d.writeObjects(k, local, m)
 	d.writeMirrors(k, local, m)
+	k.dns.uses(foreignName(m.result, local.Namespaces, d.self().Cluster))
 }
 
 func (k *kubernetes) results() []clustermesh.PolicyResult { return k.mirrors.Results() }
 
 func (k *kubernetes) problems(c Config, now who) []clustermesh.Problem {
-	return slices.Concat(k.leader.Problems(), identity.Problems(c.identity(), now, k.source.Identity()))
+	return slices.Concat(k.leader.Problems(), identity.Problems(c.identity(), now, k.source.Identity()), k.dns.problems())
 }
 
 func (k *kubernetes) report(status *api.Status) []clustermesh.Problem {

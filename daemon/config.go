@@ -251,6 +251,9 @@ type DNSConfig struct {
 	// FallThrough is the cluster's own zone. Names of Services in it that the upstreams do not know
 	// are answered like those in clusterset.local. Empty means that there is no such zone.
 	FallThrough string `json:"fallThrough,omitempty"`
+	// Probe is the cluster's own DNS, which the leader asks whether it answers for clusterset.local,
+	// while there are names to look up. The default is the Service of the cluster's DNS.
+	Probe AddrOrOff `json:"probe,omitzero"`
 }
 
 // HistoryConfig is how much the node keeps of what changed and why.
@@ -280,7 +283,7 @@ func (h HistoryConfig) validate(m *mistakes) {
 
 // MetricsConfig configures /metrics, /healthz and /readyz.
 type MetricsConfig struct {
-	Listen MetricsAddr `json:"listen,omitzero"`
+	Listen AddrOrOff `json:"listen,omitzero"`
 }
 
 // LogConfig configures the log on standard error.
@@ -349,7 +352,7 @@ func (c *Config) setDefaults() {
 	c.Mesh.Device = cmp.Or(c.Mesh.Device, "strait0")
 	c.Mesh.Port = cmp.Or(c.Mesh.Port, wireguard.DefaultPort)
 	c.Mesh.PeersFile = cmp.Or(c.Mesh.PeersFile, authority.GuestsFile)
-	c.Metrics.Listen = cmp.Or(c.Metrics.Listen, MetricsAddr{Addr: netip.MustParseAddrPort("127.0.0.1:9964")})
+	c.Metrics.Listen = cmp.Or(c.Metrics.Listen, AddrOrOff{Addr: netip.MustParseAddrPort("127.0.0.1:9964")})
 }
 
 // View returns the path of the API socket for ViewGroup; empty if there is none.

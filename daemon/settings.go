@@ -58,16 +58,16 @@ func (o *TunnelOwner) UnmarshalText(b []byte) error {
 	return enum.Decode(o, b, TunnelOwn, TunnelExternal)
 }
 
-// MetricsAddr is where metrics are served. The zero value is the default address.
-type MetricsAddr struct {
-	// Off: they are not served, and Addr is invalid.
+// AddrOrOff is where something is, or that it is not wanted. The zero value is the default address.
+type AddrOrOff struct {
+	// Off: it is not wanted, and Addr is invalid.
 	Off  bool
 	Addr netip.AddrPort
 }
 
 // UnmarshalText accepts an address and port, or "off".
-func (a *MetricsAddr) UnmarshalText(b []byte) error {
-	*a = MetricsAddr{Off: string(b) == "off"}
+func (a *AddrOrOff) UnmarshalText(b []byte) error {
+	*a = AddrOrOff{Off: string(b) == "off"}
 	if a.Off {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (a *MetricsAddr) UnmarshalText(b []byte) error {
 }
 
 // MarshalText is the inverse of UnmarshalText.
-func (a MetricsAddr) MarshalText() ([]byte, error) {
+func (a AddrOrOff) MarshalText() ([]byte, error) {
 	if a.Off {
 		return []byte("off"), nil
 	}

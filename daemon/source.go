@@ -105,6 +105,7 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 	if m := c.Authority.Make; m != nil {
 		out.maker = &maker{client: client, namespace: k.Namespace, names: *m, poke: notify.New()}
 	}
+	out.dns = newDNSWatch(c.DNS, client.ClusterDNS, wake)
 	out.leader = kube.NewLeader(kube.LeaderConfig{
 		Client: client, Namespace: k.Namespace, Node: node, Term: out.term, Log: log.With("part", "leader"),
 	})
@@ -121,6 +122,8 @@ type kubernetes struct {
 	writer  *writer.Writer
 	mirrors *mirrorer.Mirrorer
 	gke     *gkewriter.Writer
+	// dns looks at the cluster's own DNS while the leader leads.
+	dns *dnsWatch
 	// lent is nil if the daemon leads with its own account. client has the account that leads.
 	lent           *lent
 	client         kube.Client
@@ -134,6 +137,7 @@ type kubernetes struct {
 func (k *kubernetes) term(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.writes.Run(ctx, k.writer, k.mirrors, k.gke) })
+	g.Go(func() error { return k.dns.run(ctx) })
 	if k.maker != nil {
 		g.Go(func() error { return k.maker.run(ctx) })
 	}

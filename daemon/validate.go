@@ -181,6 +181,11 @@ func (c Config) validateAddresses(m *mistakes) {
 			m.add(fmt.Sprintf("nodePrefixes[%d]", i), "%s is not a prefix of this node's pods, as in 10.1.2.0/24", p)
 		}
 	}
+	if p := c.DNS.Probe; p != (AddrOrOff{}) && c.Source.Kubernetes == nil {
+		m.add("dns.probe", "is only for clusters with an API server, whose leader asks the cluster's DNS: remove it")
+	} else if p.Addr.IsValid() && p.Addr.Port() == 0 {
+		m.add("dns.probe", "%s needs a port, as in 10.96.0.10:53", p.Addr.Addr())
+	}
 	for i, listen := range c.DNS.Listen {
 		field := fmt.Sprintf("dns.listen[%d]", i)
 		m.present(field, listen)

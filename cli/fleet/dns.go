@@ -11,6 +11,7 @@ import (
 	"strait.io/strait/cli"
 	"strait.io/strait/install/cluster"
 	"strait.io/strait/install/corefile"
+	"strait.io/strait/internal/coredns"
 )
 
 // clustersetZone is the zone of the MCS API.
@@ -178,7 +179,7 @@ func dnsReady(ctx context.Context, a *cli.App, c *cluster.Cluster, dns cluster.D
 	} else if !has {
 		return fmt.Errorf("context %s: the CRD ServiceImport is missing, and CoreDNS would wait for it; run strait install first", c.Context)
 	}
-	switch yes, known := cluster.KnowsMulticluster(dns.Image); {
+	switch yes, known := coredns.Multicluster(dns.Image); {
 	case !known:
 		a.Printer().Line("! %s: cannot tell the version of image %s: CoreDNS must be 1.12.2 or newer", c.Context, dns.Image)
 	case !yes && !force:

@@ -20,6 +20,7 @@ import (
 	"strait.io/strait/install/corefile"
 	"strait.io/strait/install/preflight"
 	"strait.io/strait/install/trust"
+	"strait.io/strait/internal/coredns"
 )
 
 const (
@@ -177,7 +178,7 @@ func (s *beforeSite) whyNoDNS(ctx context.Context) string {
 	if err != nil {
 		return strings.TrimPrefix(err.Error(), "context "+s.Context()+": ")
 	}
-	if yes, known := cluster.KnowsMulticluster(dns.Image); known && !yes {
+	if yes, known := coredns.Multicluster(dns.Image); known && !yes {
 		return dns.Title() + " " + dns.Image + " is older than 1.12.2 and does not support multicluster"
 	}
 	return ""

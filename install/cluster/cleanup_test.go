@@ -55,20 +55,3 @@ spec:
 		t.Error("the daemon's own was changed")
 	}
 }
-
-func TestKnowsMulticluster(t *testing.T) {
-	for image, want := range map[string][2]bool{
-		"registry.k8s.io/coredns/coredns:v1.12.2": {true, true},
-		"registry.k8s.io/coredns/coredns:v1.12.1": {false, true},
-		"rancher/mirrored-coredns-coredns:1.13.0": {true, true},
-		"reg:5000/coredns:v1.9.3-eks@sha256:00":   {false, true},
-		"reg:5000/coredns:v2.0.0":                 {true, true},
-		"reg:5000/coredns@sha256:0123":            {false, false},
-		"coredns:latest":                          {false, false},
-		"coredns:v99999999999999999999999999.0.0": {false, false},
-	} {
-		if yes, known := KnowsMulticluster(image); yes != want[0] || known != want[1] {
-			t.Errorf("%s: %v %v", image, yes, known)
-		}
-	}
-}

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,17 +14,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"strait.io/strait/internal/coredns"
 )
 
 const (
-	dnsNamespace = "kube-system"
+	dnsNamespace = coredns.Namespace
 	dnsConfigMap = "coredns"
 	// nodeLocalConfigMap is that of NodeLocal DNSCache, as Kubernetes' addon names it.
 	nodeLocalConfigMap = "node-local-dns"
 
-	dnsRole       = "strait-coredns"
-	dnsAnnotation = "strait.io/corefile-hash"
-	dnsKey        = "Corefile"
+	dnsRole = "strait-coredns"
+	dnsKey  = "Corefile"
 )
 
 // DNS is the CoreDNS of a cluster, or the NodeLocal DNSCache in front of it, which is a CoreDNS
@@ -104,31 +103,11 @@ func (d *DNS) runs(name string, template corev1.PodTemplateSpec) bool {
 	for _, v := range template.Spec.Volumes {
 		if v.ConfigMap != nil && v.ConfigMap.Name == d.ConfigMap {
 			d.Workload, d.Account, d.Image = name, template.Spec.ServiceAccountName, template.Spec.Containers[0].Image
-			d.mark = template.Annotations[dnsAnnotation]
+			d.mark = template.Annotations[coredns.Mark]
 			return true
 		}
 	}
 	return false
-}
-
-var versionTag = regexp.MustCompile(`:v?(\d+)\.(\d+)\.(\d+)`)
-
-// KnowsMulticluster reports whether the image's tag names a CoreDNS with the option multicluster:
-// 1.12.2 or newer. known is false if the tag has no version.
-func KnowsMulticluster(image string) (yes, known bool) {
-	m := versionTag.FindStringSubmatch(image)
-	if m == nil {
-		return false, false
-	}
-	version := 0
-	for _, part := range m[1:] {
-		n, err := strconv.Atoi(part)
-		if err != nil || n > 999 {
-			return false, false
-		}
-		version = version*1000 + n
-	}
-	return version >= 1_012_002, true
 }
 
 // WriteDNS gives CoreDNS a Corefile and restarts it, pod by pod as its Deployment rolls out. It does
@@ -161,7 +140,7 @@ func (c *Cluster) WriteDNS(ctx context.Context, d DNS, corefile string, ours boo
 	if d.daemonSet {
 		plural, kind = "daemonsets", "DaemonSet"
 	}
-	return true, c.annotate(ctx, plural, kind, dnsNamespace, d.Workload, dnsAnnotation, mark)
+	return true, c.annotate(ctx, plural, kind, dnsNamespace, d.Workload, coredns.Mark, mark)
 }
 
 // left returns what is left to do until CoreDNS runs with a Corefile: an earlier attempt may have

@@ -159,6 +159,8 @@ const (
 	UpstreamInvalid Code = "STR7101"
 	UpstreamSilent  Code = "STR7102"
 	DNSNotListening Code = "STR7103"
+	ZoneNotServed   Code = "STR7201"
+	CoreDNSOld      Code = "STR7202"
 )
 
 // The daemon itself.

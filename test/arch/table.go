@@ -35,6 +35,7 @@ var Table = []Package{
 	{Path: "internal/enum", Pure: true},
 	{Path: "internal/tld", Pure: true},
 	{Path: "internal/ovn", Pure: true},
+	{Path: "internal/coredns", Pure: true},
 	{Path: "internal/durable"}, // files: for shells only
 	{Path: "internal/keyfile"}, // likewise
 	{Path: "internal/notify"},  // channels: for shells only
@@ -95,7 +96,7 @@ var Table = []Package{
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
-	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/record", "clustermesh/written"}, Tests: []string{"test/kubelab/apiserver"}},
+	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/record", "clustermesh/written", "internal/coredns"}, Tests: []string{"test/kubelab/apiserver"}},
 
 	// Packages that know the kernel. They never know Kubernetes or gossip.
 	{Path: "datapath", Pure: true},
@@ -146,14 +147,15 @@ var Table = []Package{
 	{Path: "daemon/api/relay", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/fake", "daemon/api/server"}},
 	{Path: "daemon/api/fake", Imports: []string{"daemon/api", "datapath"}},
 	{Path: "daemon/metrics", Imports: []string{"daemon/api"}, Tests: []string{"daemon/api/fake"}},
-	{Path: "daemon/dns", Imports: []string{"clustermesh", "internal/tld"}},
+	{Path: "daemon/clusterdns", Pure: true, Imports: []string{"clustermesh", "internal/coredns"}},
+	{Path: "daemon/dns", Imports: []string{"clustermesh", "daemon/clusterdns", "internal/tld"}},
 	// Its benchmark starts at a record's bytes, its tests of policies at objects, those of answers at a
 	// topology.
 	{Path: "daemon", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/cgroup", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
-		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/history", "daemon/history/ring", "daemon/identity", "daemon/logring", "daemon/trustlevel", "daemon/objects",
+		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/clusterdns", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/history", "daemon/history/ring", "daemon/identity", "daemon/logring", "daemon/trustlevel", "daemon/objects", "internal/coredns",
 	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client", "daemon/api/table"}},
 
 	// The pages of docs that programs show.
@@ -175,7 +177,7 @@ var Table = []Package{
 	{Path: "cli/fleet", Imports: []string{
 		"cli", "cli/check", "cli/connectivity", "cli/connectivity/agent", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "install/vault",
-		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate",
+		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate", "internal/coredns",
 	}},
 	// What strait connectivity test tries, and what failures mean; and what runs in its pods.
 	{Path: "cli/connectivity", Pure: true, Imports: []string{"daemon/api"}},
@@ -197,7 +199,7 @@ var Table = []Package{
 	// remove. The chart's tests compare what its admission policy bars with what the daemon bars, and
 	// its ClusterRoles with what the daemon reads and writes.
 	{Path: "install/chart", Tests: []string{"clustermesh", "clustermesh/object", "clustermesh/written", "daemon/api"}},
-	{Path: "install/cluster", Imports: []string{"clustermesh/written", "install/bundle", "daemon/api", "daemon/api/client", "internal/ovn"}},
+	{Path: "install/cluster", Imports: []string{"clustermesh/written", "install/bundle", "daemon/api", "daemon/api/client", "internal/coredns", "internal/ovn"}},
 	{Path: "install/bundle", Pure: true},
 	{Path: "install/standalone", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
 	{Path: "install/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "install/bundle"}},
