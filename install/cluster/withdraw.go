@@ -23,6 +23,9 @@ import (
 const (
 	// withdrawTime is how long the daemons may take to restart and hear the other clusters.
 	withdrawTime = time.Minute
+	// silentTime is how long they may take to hear a cluster that they did not hear before either. It is
+	// down, or strait was removed from it.
+	silentTime = 10 * time.Second
 	// spreadTime lets the withdrawal spread among daemons that hear each other, which compare
 	// digests once a second.
 	spreadTime = 5 * time.Second
@@ -54,11 +57,15 @@ func (c *Cluster) Withdraw(ctx context.Context, report func(string)) (deaf []str
 	case ds.Status.DesiredNumberScheduled == 0 || ds.DeletionTimestamp != nil:
 		return deaf, nil // no daemon runs that could withdraw anything
 	}
+	before, err := c.Ask(ctx, own)
+	if err != nil {
+		before = nil // a daemon that does not answer may hear what others do not
+	}
 	if err := c.barAll(ctx); err != nil {
 		return nil, err
 	}
 	report("its Services are withdrawn from the clusterset")
-	return c.heard(ctx, own, deaf)
+	return c.heard(ctx, own, deaf, before)
 }
 
 // barAll bars every namespace and restarts all daemons at once: the kernels keep serving meanwhile.
@@ -108,8 +115,10 @@ func (c *Cluster) merge(ctx context.Context, kind schema.GroupVersionResource, n
 }
 
 // heard waits until all daemons have the current template and together hear every other cluster,
-// and then lets the withdrawal spread. It returns the clusters that no daemon heard in time.
-func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf []string, err error) {
+// and then lets the withdrawal spread. It returns the clusters that no daemon heard in time. before is
+// what the daemons answered when they were not restarted yet.
+func (c *Cluster) heard(ctx context.Context, own string, others []string, before []Answer) (deaf []string, err error) {
+	var restarted time.Time
 	over := errors.New("time is over")
 	wait, cancel := context.WithTimeoutCause(ctx, withdrawTime, over)
 	defer cancel()
@@ -119,11 +128,14 @@ func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf 
 		if err != nil || !rolledOut(ds) {
 			return false, err
 		}
+		if restarted.IsZero() {
+			restarted = time.Now()
+		}
 		// A daemon that does not answer counts as hearing no one. The requests get ctx, and have a
 		// timeout of their own: if wait cut them short, client-go would complain on stderr.
 		answers, _ := c.Ask(ctx, own)
 		deaf = slices.DeleteFunc(slices.Clone(others), func(id string) bool { return Hears(answers, id) })
-		return len(deaf) == 0, nil
+		return enough(deaf, before, time.Since(restarted)), nil
 	})
 	if err != nil && !errors.Is(err, over) {
 		return deaf, fmt.Errorf("context %s: make the daemons withdraw what they announce: %w", c.Context, err)
@@ -137,6 +149,13 @@ func (c *Cluster) heard(ctx context.Context, own string, others []string) (deaf 
 	case <-time.After(spreadTime):
 		return deaf, nil
 	}
+}
+
+// enough reports whether there is nothing to wait for: every cluster is heard, or those that are not were
+// not heard before the restart either, and had their time since then.
+func enough(deaf []string, before []Answer, since time.Duration) bool {
+	heardBefore := func(id string) bool { return Hears(before, id) }
+	return len(deaf) == 0 || since >= silentTime && len(before) > 0 && !slices.ContainsFunc(deaf, heardBefore)
 }
 
 // Hears reports whether any of the daemons hears a node of the cluster.

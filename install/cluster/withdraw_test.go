@@ -3,6 +3,7 @@ package cluster
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"strait.io/strait/daemon/api"
 )
@@ -34,6 +35,30 @@ func TestHears(t *testing.T) {
 	for id, want := range map[string]bool{"b": false, "c": true, "d": false} {
 		if got := Hears(answers, id); got != want {
 			t.Errorf("%s: %v", id, got)
+		}
+	}
+}
+
+// TestEnough: a cluster that was heard before the daemons restarted gets all the time, and one that was not
+// gets little.
+func TestEnough(t *testing.T) {
+	before := []Answer{{Nodes: []api.Node{{Cluster: "heard", Contact: "alive"}, {Cluster: "left", Contact: "quiet"}}}}
+	for _, tc := range []struct {
+		name   string
+		deaf   []string
+		before []Answer
+		since  time.Duration
+		want   bool
+	}{
+		{"all hear", nil, before, 0, true},
+		{"one that was heard", []string{"heard"}, before, silentTime, false},
+		{"one that left, at first", []string{"left"}, before, silentTime - 1, false},
+		{"one that left", []string{"left"}, before, silentTime, true},
+		{"both", []string{"left", "heard"}, before, silentTime, false},
+		{"it is not known who was heard", []string{"left"}, nil, silentTime, false},
+	} {
+		if got := enough(tc.deaf, tc.before, tc.since); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
 }
