@@ -158,6 +158,7 @@ test-kube: kube-programs ## run the tests on real API servers and clusters, as r
 
 .PHONY: test-ops
 test-ops: kube-programs ## run TestOps of test/kube, which upgrades, stops and kills strait on real clusters, as root
+	@test/setup.sh prometheus
 	@$(GOTEST) ops
 
 .PHONY: test-cni

@@ -245,8 +245,10 @@ var Table = []Package{
 	{Path: "test/supply"},
 	// Looks at the page of strait ui in a browser.
 	{Path: "test/web", Tests: []string{"daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
+	// Prometheus with the chart's alerts, for tests of what fires.
+	{Path: "test/alerts"},
 	// Looks at the metrics with a real Prometheus, and asks daemons as the CLI does.
-	{Path: "test/monitoring", Tests: []string{"daemon/api/client", "demo/lab"}},
+	{Path: "test/monitoring", Tests: []string{"daemon/api/client", "demo/lab", "test/alerts"}},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
 	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/gossip/statelog", "daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},
@@ -277,7 +279,7 @@ var Table = []Package{
 	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kube/serve"},
 	{Path: "test/cni", Tests: []string{"daemon/api", "test/kubelab", "test/kubelab/apiserver"}},
-	{Path: "test/kube", Tests: []string{"daemon/api", "install/image/oci", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
+	{Path: "test/kube", Tests: []string{"daemon/api", "install/image/oci", "test/alerts", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/optout", "daemon/plan", "daemon/turn",
 		"internal/l4",
@@ -413,7 +415,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
-		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cli", "cli/fleet", "cli/node", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust"},
+		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cli", "cli/fleet", "cli/node", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust", "test/alerts"},
 		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "test/faults", "test/monitoring"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},

@@ -26,7 +26,7 @@ const (
 func TestPrometheus(t *testing.T) {
 	w := demo(t)
 	w.call()
-	s := w.scrape("1s")
+	s := w.scrape(time.Second)
 	testutil.Eventually(t, wait, func() error { return s.has(len(w.daemons()), "up == 1") })
 	w.stranger()
 	time.Sleep(5 * time.Second) // what is wrong at first, and what an alert would need to fire

@@ -1,15 +1,12 @@
 package monitoring
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
+	"strait.io/strait/test/alerts"
 )
 
 // server is a Prometheus on the observer's loopback address.
@@ -22,55 +19,17 @@ const address = "http://127.0.0.1:9090"
 
 // scrape starts a Prometheus that asks all daemons each second. Alerts fire after a time instead of
 // their own: the rest of the rules is as the chart has it.
-func (w world) scrape(after string) server {
+func (w world) scrape(after time.Duration) server {
 	w.Helper()
-	type target struct {
-		Targets []string          `json:"targets"`
-		Labels  map[string]string `json:"labels"`
-	}
-	var targets []target
+	var targets []alerts.Target
 	for _, d := range w.daemons() {
-		targets = append(targets, target{[]string{d.Metrics.Listen}, map[string]string{"cluster": d.Cluster, "instance": d.Node}})
+		targets = append(targets, alerts.Target{Address: d.Metrics.Listen, Cluster: d.Cluster, Instance: d.Node})
 	}
-	w.write("rules.yaml", w.hurried(after))
-	w.write("prometheus.yaml", map[string]any{
-		"global":         map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-		"rule_files":     []string{"rules.yaml"},
-		"scrape_configs": []any{map[string]any{"job_name": "strait", "static_configs": targets}},
-	})
-	w.start(observer, "prometheus", "--config.file="+filepath.Join(w.dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
-		"--web.listen-address="+strings.TrimPrefix(address, "http://"), "--log.level=warn")
+	if err := alerts.Write(w.dir, "../..", after, targets); err != nil {
+		w.Fatal(err)
+	}
+	w.start(observer, alerts.Command(w.dir, strings.TrimPrefix(address, "http://"))...)
 	return server{w, time.Now()}
-}
-
-// hurried are the alerts of the chart, with another time.
-func (w world) hurried(after string) map[string]any {
-	w.Helper()
-	text, err := os.ReadFile("../../install/chart/strait/monitoring/alerts.yaml")
-	if err != nil {
-		w.Fatal(err)
-	}
-	var rules map[string]any
-	if err := yaml.Unmarshal(text, &rules); err != nil {
-		w.Fatal(err)
-	}
-	for _, group := range rules["groups"].([]any) {
-		for _, rule := range group.(map[string]any)["rules"].([]any) {
-			rule.(map[string]any)["for"] = after
-		}
-	}
-	return rules
-}
-
-func (w world) write(name string, v any) {
-	w.Helper()
-	text, err := yaml.Marshal(v)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(w.dir, name), text, 0o600)
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 // sample is one series of an answer, with its values over time.
@@ -89,15 +48,8 @@ func (s server) get(path string, into any, parameters ...string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", path, err, out)
 	}
-	answer := struct {
-		Status, Error string
-		Data          any
-	}{Data: into}
-	if err := json.Unmarshal(out, &answer); err != nil {
+	if err := alerts.Decode(out, into); err != nil {
 		return fmt.Errorf("%s: %w\n%s", path, err, out)
-	}
-	if answer.Status != "success" {
-		return fmt.Errorf("%s: %s", path, answer.Error)
 	}
 	return nil
 }
@@ -121,22 +73,9 @@ func withNumbers(all []sample) (out []sample) {
 	return out
 }
 
-// alert is one that fires or waits.
-type alert struct {
-	Labels, Annotations map[string]string
-	State               string
-}
-
 // firing are the alerts that fire.
-func (s server) firing() (out []alert, err error) {
-	var data struct{ Alerts []alert }
-	if err := s.get("/api/v1/alerts", &data); err != nil {
-		return nil, err
-	}
-	for _, a := range data.Alerts {
-		if a.State == "firing" {
-			out = append(out, a)
-		}
-	}
-	return out, nil
+func (s server) firing() ([]alerts.Alert, error) {
+	var all alerts.All
+	err := s.get("/api/v1/alerts", &all)
+	return all.Firing(), err
 }

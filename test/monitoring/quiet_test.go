@@ -23,7 +23,7 @@ const quietEnv = "STRAIT_QUIET_MINUTES"
 
 // quietAfter is how long an alert's condition must hold in TestQuiet: longer than a restart of a daemon, and far
 // shorter than with the chart.
-const quietAfter = "10s"
+const quietAfter = 10 * time.Second
 
 // TestQuiet: while clients call, pods come and go, Services too, and daemons are restarted as in an upgrade, no
 // daemon reports any problem, and no alert fires.
