@@ -39,6 +39,7 @@ func TestOps(t *testing.T) {
 		{"Words", testWords},
 		{"Memory", testMemory},
 		{"OwnDNS", testOwnDNS},
+		{"Faults", testFaults},
 		{"Drain", testDrain},
 		{"Authority", testAuthority},
 		{"InstallTwice", testInstallTwice},

@@ -27,7 +27,7 @@ func BuildStrait(ctx context.Context, source, dir string) (Strait, error) {
 	// theirs.
 	tag := fmt.Sprintf("built-%d", time.Now().Unix())
 	s := Strait{CLI: filepath.Join(dir, "strait"), ImageFile: filepath.Join(dir, "strait-"+tag+".tar"), Image: "localhost/strait:" + tag}
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./cmd/straitd", "./cmd/strait")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w -X main.version="+tag, "-o", dir+"/", "./cmd/straitd", "./cmd/strait")
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return s, fmt.Errorf("build strait: %w\n%s", err, out)
