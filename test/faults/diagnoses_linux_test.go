@@ -98,7 +98,7 @@ var diagnoses = []fault{
 			w.machines[1].write(w.T, "gossip.key", w.machines[0].read(w.T, "gossip.key"))
 		},
 	}, {
-		name: "one cluster name twice", make: newLate,
+		name: "one cluster name twice", lingers: true, make: newLate,
 		inject: func(w *ill) {
 			m := w.machines[2]
 			m.config["cluster"] = "c2"
@@ -130,14 +130,7 @@ var diagnoses = []fault{
 		seen:   map[int]problem.Code{1: problem.ClusterPrefixOverlap}, check: noneOfNodes,
 		says: "outside clustersetCIDRs", cure: func(w *ill, _ []string) { w.announce(w.machines[2], "10.9.3.0/24") },
 	}, {
-		name: "two nodes with one address in the tunnels", make: newClashing,
-		inject: func(w *ill) { w.start(w.machines[2]) },
-		seen:   map[int]problem.Code{1: problem.PrefixOverlap}, check: noneOfNodes,
-		says: "another name, or an address in its pods' network", cure: func(w *ill, _ []string) {
-			must(w.T, w.machines[2].ns.Do(func() error { return addresses("eth0", "10.9.3.1/24") }))
-		},
-	}, {
-		name: "a statement ended", make: newStated,
+		name: "a statement ended", lingers: true, make: newStated,
 		inject: func(w *ill) {
 			w.machines[1].write(w.T, "manifests/n2.yaml", node("n2", w.machines[2].addr()))
 			for range 3 { // statements count for 24 hours
@@ -149,7 +142,7 @@ var diagnoses = []fault{
 			w.machines[1].write(w.T, "manifests/n2.yaml", annotated(node("n2", w.machines[2].addr()), said[1], said[2]))
 		},
 	}, {
-		name: "the clock is an hour ahead", make: newClocked,
+		name: "the clock is an hour ahead", lingers: true, make: newClocked,
 		inject: func(w *ill) { w.machines[1].clock.Set(time.Hour) },
 		seen:   map[int]problem.Code{1: problem.ClocksDiffer, 2: problem.ClocksDiffer, 3: problem.ClocksDiffer}, check: clocksAgree,
 		says: "correct this machine's clock", cure: func(w *ill, _ []string) { w.machines[1].clock.Set(0) },

@@ -16,7 +16,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/internal/problem"
 	"strait.io/strait/internal/testutil"
@@ -65,18 +64,6 @@ func newOpen(t *testing.T) *ill {
 	for _, m := range w.machines {
 		m.config["authority"] = tree{"mode": "off"}
 	}
-	return w
-}
-
-// newClashing makes three machines, of which the last is not started yet: in the tunnels, it has the address of
-// the second.
-func newClashing(t *testing.T) *ill {
-	t.Helper()
-	w := newOpen(t)
-	second, third := sameTunnelAddr(t, "c2", "c3")
-	w.name(w.machines[1], second)
-	w.name(w.machines[2], third)
-	w.late[w.machines[2]] = true
 	return w
 }
 
@@ -151,24 +138,6 @@ func (w *ill) name(m *machine, name string) {
 	m.config["node"] = name
 	m.write(w.T, "manifests/node.yaml", node(name, m.addr()))
 	m.write(w.T, "manifests/serve.yaml", strings.NewReplacer("10.9.9.9", fmt.Sprintf("10.9.%d.9", m.number), "nodeName: n1", "nodeName: "+name).Replace(service("serve")))
-}
-
-// sameTunnelAddr returns the names of nodes of two clusters that have the same address in the tunnels.
-func sameTunnelAddr(t *testing.T, first, second clustermesh.ClusterName) (string, string) {
-	t.Helper()
-	names := map[netip.Addr]string{}
-	for i := range 100_000 {
-		name := fmt.Sprintf("n%d", i)
-		names[clustermesh.TunnelAddr(clustermesh.Origin{Cluster: first, Node: clustermesh.NodeName(name)}, false)] = name
-	}
-	for i := range 100_000 {
-		name := fmt.Sprintf("n%d", i)
-		if other := names[clustermesh.TunnelAddr(clustermesh.Origin{Cluster: second, Node: clustermesh.NodeName(name)}, false)]; other != "" {
-			return other, name
-		}
-	}
-	t.Fatal("no two names have the same address")
-	return "", ""
 }
 
 // narrow drops the packets of tunnels to a machine that are larger than so many bytes, and no ICMP says so.

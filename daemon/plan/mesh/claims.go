@@ -158,7 +158,7 @@ func overlap(lost, won claim, tied bool) clustermesh.Problem {
 		try = "give every node prefixes of its own"
 	}
 	if clustermesh.IsTunnelAddr(lost.prefix.Addr()) && lost.prefix.IsSingleIP() { // a hash of its name
-		try = "give one of the two nodes another name, or an address in its pods' network"
+		try = "give one of the two nodes another name"
 	}
 	keeps := "which keeps it"
 	if tied {
