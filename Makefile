@@ -104,6 +104,11 @@ monitoring: build ## ask every query of the dashboards of a Prometheus that scra
 	@test/setup.sh prometheus nftables curl
 	@$(GOTEST) monitoring
 
+.PHONY: diagnose
+diagnose: check-go ## cause twenty faults, as root, and see each named within 10 s by status, check, a metric and the page, and cured
+	@test/setup.sh nftables wireguard-tools
+	@$(GOTEST) diagnose
+
 MINUTES ?= 30
 
 .PHONY: quiet

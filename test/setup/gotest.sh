@@ -5,10 +5,11 @@
 #   test/setup/gotest.sh SET [GO TEST ARGUMENT...]
 #
 # Every package with tests is in exactly one SET, so that `make test` runs each package once; but for
-# test/kube, whose TestOps alone is the set ops:
+# test/kube, whose TestOps alone is the set ops, and test/faults, whose TestDiagnose is the set diagnose:
 #   arch, script, e2e, web, monitoring   test/arch, test/script, test/e2e, test/web, test/monitoring
 #   cni                 test/cni
 #   ops                 TestOps of test/kube, which has a lab of its own
+#   diagnose            TestDiagnose of test/faults, which measures times
 #   kube                packages whose tests start real API servers or clusters (test/kubelab), without ops
 #   kernel              other packages with a _linux_test.go file: they load eBPF, make namespaces
 #   unit                the rest
@@ -41,6 +42,7 @@ packages() {
         */test/monitoring) s=monitoring ;;
         */test/cni) s=cni ;;
         */test/kube) s='kube ops' ;;
+        */test/faults) s='kernel diagnose' ;;
         *)
           s=unit
           compgen -G "$dir/*_linux_test.go" >/dev/null && s=kernel
@@ -80,10 +82,11 @@ case $set_ in
   # work. They share the machine's kernel, but each test has its own cgroup, namespaces and bpffs.
   kernel | script)
     useRace
-    parallel='-p 2 -parallel 6'
+    parallel='-p 2 -parallel 6 -skip ^TestDiagnose$'
     timeout=45m
     longestFirst /test/faults /test/redteam /datapath/socklb /test/locality /clustermesh/gossip
     ;;
+  diagnose) parallel='-run ^TestDiagnose$' ;;
   ops) useRace; parallel='-run ^TestOps$ -parallel 8'; timeout=50m ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
   # package.
