@@ -23,28 +23,7 @@ import (
 // one screen, and asks any of them. The same person can neither enter pods, nor read other Secrets,
 // nor change a thing.
 func testLook(t *testing.T, o *ops) {
-	config := filepath.Join(t.TempDir(), "kubeconfig")
-	for _, c := range []string{"c1", "c2"} {
-		kubectl(t, c, "-n", "strait-system", "rollout", "status", "deployment/strait-view", "--timeout=120s")
-		kubectl(t, c, "-n", "default", "create", "serviceaccount", "looker")
-		kubectl(t, c, "-n", "strait-system", "create", "rolebinding", "look", "--role=strait-view-reader", "--serviceaccount=default:looker")
-		t.Cleanup(func() {
-			for _, object := range []string{"-n=strait-system rolebinding/look", "-n=default serviceaccount/looker"} {
-				if _, err := o.Kubectl(context.Background(), c, nil, append([]string{"delete"}, strings.Fields(object)...)...); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		token := strings.TrimSpace(kubectl(t, c, "-n", "default", "create", "token", "looker"))
-		server := kubectl(t, c, "config", "view", "--raw", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
-		ca := kubectl(t, c, "config", "view", "--raw", "--minify", "--flatten", "-o", "jsonpath={.clusters[0].cluster.certificate-authority-data}")
-		for _, args := range [][]string{
-			{"set-cluster", c, "--server", server}, {"set", "clusters." + c + ".certificate-authority-data", ca},
-			{"set-credentials", c, "--token", token}, {"set-context", c, "--cluster", c, "--user", c},
-		} {
-			kubectl(t, c, append([]string{"config", "--kubeconfig", config}, args...)...)
-		}
-	}
+	config := o.looker(t)
 	strait := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), o.strait.CLI, append(args, "--kubeconfig", config)...).CombinedOutput()
 		return string(out), err
@@ -91,6 +70,35 @@ func testLook(t *testing.T, o *ops) {
 	if err != nil || !strings.Contains(said, "401") || strings.Contains(said, "clusters") {
 		t.Errorf("a pod without the token: %v\n%s", err, said)
 	}
+}
+
+// looker returns the kubeconfig of an account that has only the Role strait-view-reader, until the test
+// ends. Its contexts are c1 and c2.
+func (o *ops) looker(t *testing.T) (config string) {
+	t.Helper()
+	config = filepath.Join(t.TempDir(), "kubeconfig")
+	for _, c := range []string{"c1", "c2"} {
+		kubectl(t, c, "-n", "strait-system", "rollout", "status", "deployment/strait-view", "--timeout=120s")
+		kubectl(t, c, "-n", "default", "create", "serviceaccount", "looker")
+		kubectl(t, c, "-n", "strait-system", "create", "rolebinding", "look", "--role=strait-view-reader", "--serviceaccount=default:looker")
+		t.Cleanup(func() {
+			for _, object := range []string{"-n=strait-system rolebinding/look", "-n=default serviceaccount/looker"} {
+				if _, err := o.Kubectl(context.Background(), c, nil, append([]string{"delete"}, strings.Fields(object)...)...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		token := strings.TrimSpace(kubectl(t, c, "-n", "default", "create", "token", "looker"))
+		server := kubectl(t, c, "config", "view", "--raw", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
+		ca := kubectl(t, c, "config", "view", "--raw", "--minify", "--flatten", "-o", "jsonpath={.clusters[0].cluster.certificate-authority-data}")
+		for _, args := range [][]string{
+			{"set-cluster", c, "--server", server}, {"set", "clusters." + c + ".certificate-authority-data", ca},
+			{"set-credentials", c, "--token", token}, {"set-context", c, "--cluster", c, "--user", c},
+		} {
+			kubectl(t, c, append([]string{"config", "--kubeconfig", config}, args...)...)
+		}
+	}
+	return config
 }
 
 // noSecretIn makes a support bundle as that person, asks it, and looks in it for every key that

@@ -51,13 +51,16 @@ const (
 	Submariner = "submariner"
 	// test/kube: the same, with a node c2n2, and a person who agrees. The test chooses the order
 	Authority = "authority"
+	// test/kube: the same, as a person who has only the Role strait-view-reader. The page says what happened
+	// before; the test puts the time at which it did in the place of 14:02
+	Questions = "questions"
 	// test/redteam: running daemons of two clusters, of which rack2 is one, and its machine n3. Tests
 	// copy files between the commands, as the block's comments say
 	RedTeam = "redteam"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, Watch, EKS, GKE, Kilo, Laptop, Peers, Joined, Istio, Kubernetai, Submariner, Authority, RedTeam}
+var Suites = []string{Kube, Demo, Replicate, Watch, EKS, GKE, Kilo, Laptop, Peers, Joined, Istio, Kubernetai, Submariner, Authority, Questions, RedTeam}
 
 // Page is one Markdown file.
 type Page struct {
