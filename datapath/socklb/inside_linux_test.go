@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cilium/ebpf/rlimit"
+
 	"strait.io/strait/datapath"
 	"strait.io/strait/datapath/socklb/inspect"
 	"strait.io/strait/internal/problem"
@@ -14,14 +16,26 @@ import (
 // inside runs the calling test in a process, a cgroup and a network namespace of its own.
 func inside(t testing.TB) bool {
 	t.Helper()
-	return testutil.Inside(t, 0)
+	return lifted(t, testutil.Inside(t, 0))
 }
 
 // insideParallel is inside for a test that takes long, and may take longer. Others of that kind run
 // beside it: it must not measure times, nor expect that a new socket has a home of its own.
 func insideParallel(t *testing.T) bool {
 	t.Helper()
-	return testutil.InsideParallel(t, 0)
+	return lifted(t, testutil.InsideParallel(t, 0))
+}
+
+// lifted lifts the limit on locked memory where the test goes on, as straitd does before all else: before
+// Linux 5.11, nothing can be loaded otherwise. It returns is.
+func lifted(t testing.TB, is bool) bool {
+	t.Helper()
+	if is {
+		if err := rlimit.RemoveMemlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return is
 }
 
 // config is that of a small balancer on the cgroup of inside.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
 	"strait.io/strait/datapath"
@@ -81,9 +80,6 @@ func (c *contest) check(t *testing.T, when string) {
 // needsFirst skips a test on a kernel that has no places.
 func needsFirst(t *testing.T) {
 	t.Helper()
-	if err := rlimit.RemoveMemlock(); err != nil { // before Linux 5.11, probes need it
-		t.Fatal(err)
-	}
 	fs, err := probe()
 	if err != nil {
 		t.Fatal(err)

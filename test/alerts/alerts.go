@@ -90,7 +90,7 @@ func Decode(text []byte, into any) error {
 		return err
 	}
 	if answer.Status != "success" {
-		return fmt.Errorf("Prometheus answers %s", answer.Error)
+		return fmt.Errorf("the answer of Prometheus is %s", answer.Error)
 	}
 	return nil
 }
