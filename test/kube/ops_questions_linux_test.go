@@ -25,7 +25,7 @@ var questions = []struct {
 	{"check", 1, []string{`(?m)^✗ the tunnels carry packets$`, `STR420\d tunnel to c2/c2n2: .*\n +on +c1/.*\n +try +\S`}},
 	{"explain", 0, []string{`new connections go to clusterset 100 % \(c2\)`, `(?m)^(node|zone|region|cluster) .* c1/c1n1 .*✗ pod is not ready`,
 		`(?m)^clusterset .* c2/c2n1 .*ready, in the nearest tier`}},
-	{"flows", 0, []string{`(?m)^shop/caller +c1/c1n1 +shop/cart:http +cart-c2n1 +c2/c2n1 +1 `}},
+	{"flows", 0, []string{`(?m)^shop/caller \(curl\) +c1/c1n1 +shop/cart:http +cart-c2n1 +c2/c2n1 +1 `}},
 	{"timeline", 0, []string{`(?m)^\d\d:\d\d:\d\d .*shop/cart .*1 endpoint stopped being ready in c1 .* 1 endpoint withdrawn`}},
 	{"what-if", 0, []string{`shop/cart .* clusterset 100 % \(c2\) +✗ nowhere`}},
 	{"ping", 1, []string{`✗ .*UDP \d+ is blocked between c1/\S+ and c2/c2n2`, `try +\S`}},
