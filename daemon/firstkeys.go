@@ -27,14 +27,19 @@ type maker struct {
 	mu   sync.Mutex
 	want trustlevel.Missing
 	err  error
+	// failures counts those in a row. While an upgrade changes the rights, one is nothing.
+	failures int
 }
+
+// reportedFailures is how many failures in a row are a Problem.
+const reportedFailures = 2
 
 // lacks sets what is to be made.
 func (m *maker) lacks(want trustlevel.Missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.want != want {
-		m.want, m.err = want, nil
+		m.want, m.err, m.failures = want, nil, 0
 		m.poke.Poke()
 	}
 }
@@ -58,11 +63,20 @@ func (m *maker) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		m.mu.Lock()
-		if m.want == want {
-			m.err = err
-		}
-		m.mu.Unlock()
+		m.tried(want, err)
+	}
+}
+
+// tried notes the result of an attempt.
+func (m *maker) tried(want trustlevel.Missing, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.want != want {
+		return // something else is to be made by now
+	}
+	m.err = err
+	if m.failures++; err == nil {
+		m.failures = 0
 	}
 }
 
@@ -84,7 +98,7 @@ func (m *maker) make(ctx context.Context, want trustlevel.Missing) error {
 func (m *maker) problems() []clustermesh.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.err == nil {
+	if m.failures < reportedFailures {
 		return nil
 	}
 	return []clustermesh.Problem{{

@@ -25,3 +25,29 @@ func TestNextRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestNoSigner: that no machine can sign is reported once it lasts. What a signer answers is reported at once,
+// and neither while the node starts.
+func TestNoSigner(t *testing.T) {
+	n := New(signing(config(origin("west", "n1"), at), pinned("west")), Saved{}, at)
+	refused := errors.New("refused")
+	for _, step := range []struct {
+		after time.Duration // since the node began
+		err   error
+		want  bool
+	}{
+		{time.Second, refused, false},
+		{time.Minute, ErrNoSigners, false},
+		{time.Minute + time.Second, nil, false},
+		{2 * time.Minute, ErrNoSigners, false},
+		{2*time.Minute + askGrace - 1, ErrNoSigners, false},
+		{2*time.Minute + askGrace, ErrNoSigners, true},
+		{3 * time.Minute, nil, false},
+		{4 * time.Minute, refused, true},
+	} {
+		n.ReportStatement(step.err, at, at.Add(step.after))
+		if got := n.problems.has("statement"); got != step.want {
+			t.Errorf("after %s, %v: reported %t, want %t", step.after, step.err, got, step.want)
+		}
+	}
+}

@@ -17,6 +17,8 @@ import (
 type statements struct {
 	*core
 	trust *trust.Store
+	// unsigned is since when no machine is heard that can sign; zero if one is.
+	unsigned time.Time
 }
 
 // SetObjects sets what the cluster's objects list of its nodes.
@@ -132,18 +134,25 @@ func (n *Node) Adopt(signed trust.Signed, requested authority.Statement, withhel
 // ErrNoSigners means that no machine can sign a statement now.
 var ErrNoSigners = errors.New("no machine of the cluster that has its root is heard")
 
-// askGrace is how long a starting node waits for a statement before it reports that it has none.
+// askGrace is how long a starting node waits for a statement before it reports that it has none, and how
+// long no signer must be heard: in a rolling upgrade the root moves from node to node.
 const askGrace = 5 * time.Second
 
 // ReportStatement reports why there is no statement as wanted; nothing if err is nil. Of a signer whose
 // clock is ahead, checkSigner has reported. Began is when this node sent the request.
 func (s *statements) ReportStatement(err error, began, now time.Time) {
 	s.now = now
+	switch {
+	case !errors.Is(err, ErrNoSigners):
+		s.unsigned = time.Time{}
+	case s.unsigned.IsZero():
+		s.unsigned = now
+	}
 	if err == nil || errors.Is(err, trust.ErrSignerAhead) {
 		s.solved("statement")
 		return
 	}
-	if now.Sub(began) < askGrace {
+	if now.Sub(began) < askGrace || !s.unsigned.IsZero() && now.Sub(s.unsigned) < askGrace {
 		return
 	}
 	p := s.cfg.Self.Ref().Problem(clustermesh.Problem{
