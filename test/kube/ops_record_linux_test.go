@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -136,14 +135,4 @@ func (r *record) mustBeTrue(t *testing.T, is func(s sighting, during string) boo
 		}
 	}
 	t.Logf("%d answers had %d problems", r.asks, len(r.all))
-}
-
-// about reports whether a problem is about one of these.
-func (s sighting) about(names ...string) bool {
-	for _, n := range names {
-		if strings.Contains(s.Problem.String(), n) {
-			return true
-		}
-	}
-	return false
 }
