@@ -43,10 +43,14 @@ func (h *heard) all(c *Config) {
 	c.Log = slog.New(slog.NewTextHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// before makes a writer call act before each of its writes, and gives it the time to see what act did.
+// before makes a writer call act before each of its writes, and gives it the time to see what act did. It has
+// several workers: act is called by one at a time.
 func before(act func()) func(*Config) {
+	var mu sync.Mutex
 	return func(c *Config) {
 		c.Leading = func() bool {
+			mu.Lock()
+			defer mu.Unlock()
 			act()
 			time.Sleep(50 * time.Millisecond)
 			return true
