@@ -169,6 +169,8 @@ func (m *member) oldExport(name string, want ...string) (message string) {
 	testutil.Eventually(m.t, within, func() error {
 		var e mcsv1beta1.ServiceExport
 		err := m.readOld("serviceexports", name, &e)
+		// Those of the MCS API, without strait's own.
+		e.Status.Conditions = slices.DeleteFunc(e.Status.Conditions, func(c metav1.Condition) bool { return strings.HasPrefix(c.Type, "strait.io/") })
 		slices.SortFunc(e.Status.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
 		var have []string
 		for i, c := range e.Status.Conditions {
