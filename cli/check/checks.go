@@ -20,7 +20,7 @@ func (c *checker) daemons() {
 			continue
 		}
 		f := Finding{Nodes: []string{n.Name}, Message: n.Error, Try: n.Try}
-		if p, is := c.saidOf(n); is { // others know why
+		if p, is := c.reportedOf(n); is { // others know why
 			f.Code, f.Message, f.Try = p.Code, p.Finding(), p.Try
 		}
 		f.state = Unknown
@@ -53,8 +53,8 @@ func (c *checker) daemons() {
 // unheard are the codes of the problems with who is not heard.
 var unheard = []problem.Code{problem.ClusterHeld, problem.ClusterQuiet, problem.NodeDead, problem.NodeQuiet, problem.NodeHeld}
 
-// saidOf returns what another daemon reports of a node that does not answer.
-func (c *checker) saidOf(n Node) (problem.Problem, bool) {
+// reportedOf returns what another daemon reports of a node that does not answer.
+func (c *checker) reportedOf(n Node) (problem.Problem, bool) {
 	_, name, _ := strings.Cut(n.Name, "/")
 	for _, o := range c.nodes {
 		if o.Status == nil {

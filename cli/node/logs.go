@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +15,8 @@ import (
 )
 
 const logsLong = `Show the last lines of a daemon's log, oldest first. Each daemon has about a thousand of them in
-memory: those of the life that it has now. What it wrote before it started anew, kubectl logs
---previous or journalctl has.
+memory, back to its last start at most. For what it wrote before that, use kubectl logs --previous
+or journalctl.
 
 A time is ` + cli.Times + `.
 Times are by the nodes' clocks, in your time zone.
@@ -52,7 +54,7 @@ func LogsCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showLogs(cmd.Context(), a, api.LogQuery{Since: from, Level: l.String()})
+			return showLogs(cmd.Context(), a, from, l)
 		},
 	})
 	c.Flags().SortFlags = false
@@ -61,14 +63,14 @@ func LogsCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-func showLogs(ctx context.Context, a *cli.App, q api.LogQuery) error {
+func showLogs(ctx context.Context, a *cli.App, since time.Time, least slog.Level) error {
 	all := logs{Meta: api.Meta{APIVersion: api.APIVersion, Kind: "Logs"}}
 	err := all.ask(ctx, a)
 	if err != nil {
 		return err
 	}
-	for i, l := range all.Logs {
-		all.Logs[i] = l.Keep(q)
+	for _, l := range all.Logs {
+		l.Items = slices.DeleteFunc(l.Items, func(i api.LogLine) bool { return i.Time.Before(since) || below(i, least) })
 	}
 	var data any = all
 	if len(all.Logs) == 1 && len(all.Missing) == 0 && a.From.Node != api.EveryNode && len(a.From.Each()) <= 1 {
@@ -85,6 +87,12 @@ func showLogs(ctx context.Context, a *cli.App, q api.LogQuery) error {
 		return cli.Exit(cli.ExitUnknown, nil)
 	}
 	return nil
+}
+
+// below reports whether a line is less important than a level. A line whose level is not known is not.
+func below(i api.LogLine, least slog.Level) bool {
+	var l slog.Level
+	return l.UnmarshalText([]byte(i.Level)) == nil && l < least
 }
 
 // ask asks all nodes that the flags choose.

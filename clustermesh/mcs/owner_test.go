@@ -75,7 +75,7 @@ func TestLocalBackendsOfAnExport(t *testing.T) {
 	if n := news(w.settle(v(fine), serve)); len(n) != 1 || n[0].Warning || n[0].Reason != "Sufficient" {
 		t.Errorf("fine again: Events %+v", n)
 	}
-	// An export that is none any more has no such condition.
+	// Where nothing is exported any longer, there is no such condition.
 	w.settle(v(none).judge(clustermesh.ExportStatus{Service: serve, Reason: "NoService", Message: "there is no Service"}), serve)
 	if c := of(); c.Type != "" {
 		t.Errorf("of an export that is not valid: %+v", c)

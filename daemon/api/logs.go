@@ -1,10 +1,7 @@
 package api
 
 import (
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -34,39 +31,6 @@ type LogLine struct {
 // NewLogList makes an answer of lines.
 func NewLogList(from Viewpoint, lines []LogLine, dropped uint64) *LogList {
 	return &LogList{Meta: Meta{APIVersion, KindLogs}, SeenFrom: from, Dropped: dropped, Items: orEmpty(lines)}
-}
-
-// LogQuery is what is asked of a log. Its zero value asks for everything.
-type LogQuery struct {
-	Since time.Time
-	// Level is the least important level; empty is any.
-	Level string
-}
-
-// Keep returns the list without what is not asked for.
-func (l LogList) Keep(q LogQuery) *LogList {
-	least := levelOf(q.Level)
-	l.Items = slices.DeleteFunc(slices.Clone(l.Items), func(i LogLine) bool {
-		return i.Time.Before(q.Since) || levelOf(i.Level) < least
-	})
-	return &l
-}
-
-// levels are those of log/slog.
-var levels = map[string]int{"DEBUG": -4, "INFO": 0, "WARN": 4, "ERROR": 8}
-
-// levelOf returns a level that can be compared; one that is not known is below all others.
-func levelOf(text string) int {
-	name, more := text, 0
-	if i := strings.IndexAny(text, "+-"); i >= 0 {
-		name = text[:i]
-		more, _ = strconv.Atoi(text[i:])
-	}
-	level, known := levels[name]
-	if !known {
-		return math.MinInt
-	}
-	return level + more
 }
 
 // NodeLine is a line of one node's log.

@@ -118,7 +118,7 @@ func few(nodes []problem.Problem) (out []problem.Problem) {
 			first := of[0]
 			all := first
 			all.Ref, all.Object = problem.Ref{}, "nodes"
-			all.Message = fmt.Sprintf("so it is with %d of them, such as %s: %s", len(of), first.Object, first.Message)
+			all.Message = fmt.Sprintf("%d of them are like %s: %s", len(of), first.Object, first.Message)
 			of = []problem.Problem{all}
 		}
 		out = append(out, of...)

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -213,9 +214,10 @@ func (w *ill) foreign() {
 	})
 	err = link.RawAttachProgram(link.RawAttachProgramOptions{Target: int(cgroup.Fd()), Program: p, Attach: ebpf.AttachCGroupInet4Connect,
 		Flags: unix.BPF_F_ALLOW_MULTI, Anchor: link.Head()})
-	if err != nil {
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
 		w.Skipf("this kernel has no order of programs: %v", err)
 	}
+	must(w.T, err)
 	w.undo = func() {
 		w.Helper()
 		must(w.T, link.RawDetachProgram(link.RawDetachProgramOptions{Target: int(cgroup.Fd()), Program: p, Attach: ebpf.AttachCGroupInet4Connect}))

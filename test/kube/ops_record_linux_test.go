@@ -117,9 +117,9 @@ func (r *record) during(at time.Time) string {
 	return out
 }
 
-// mustBeTrue fails the test for each problem that was not true when it was reported. true says whether
-// one was, by what the test did then.
-func (r *record) mustBeTrue(t *testing.T, is func(s sighting, during string) bool) {
+// mustBeTrue fails the test for each problem for which is returns false: one that was not true when it was
+// reported.
+func (r *record) mustBeTrue(t *testing.T, is func(s sighting) bool) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *record) mustBeTrue(t *testing.T, is func(s sighting, during string) boo
 	}
 	for _, s := range r.all {
 		during := r.during(s.first)
-		if is(*s, during) {
+		if is(*s) {
 			t.Logf("%s: %s", during, s)
 		} else {
 			t.Errorf("false alarm, %s: %s", during, s)

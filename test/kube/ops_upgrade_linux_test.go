@@ -55,7 +55,7 @@ func (o *ops) upgrades(t *testing.T, old *ops, pin string) {
 	// Until the clusters pin each other, every holder of the key is believed; and there are two versions.
 	// Uninstalling took the zone out of CoreDNS. What daemons that restart report for a moment is only logged.
 	unpinned := pin == "false"
-	r.mustBeTrue(t, func(s sighting, _ string) bool {
+	r.mustBeTrue(t, func(s sighting) bool {
 		return unpinned && s.Code == problem.EverybodyTrusted || s.Code == problem.ZoneNotServed || s.last.Sub(s.first) < 5*time.Second
 	})
 	o.mustNotHaveFired(t, since, "StraitVersionSkew", "StraitKeyholdersBelieved")

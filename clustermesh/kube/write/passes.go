@@ -179,7 +179,7 @@ func (p *Passes[V]) watch(ctx context.Context) (*seen, error) {
 }
 
 // informer returns the informer of a kind that strait writes. The factory's own ForResource would link the
-// typed clients of all of Kubernetes into the daemon, which are 10 MB.
+// typed clients of all of Kubernetes into the daemon, which are 4.5 MB.
 func informer(f informers.SharedInformerFactory, kind string) (cache.SharedIndexInformer, error) {
 	switch kind {
 	case written.Service:

@@ -201,8 +201,9 @@ func TestNewsIsBounded(t *testing.T) {
 		if text := fmt.Sprint(c.objects["serviceexports"]["status"]); !strings.Contains(text, "None of this cluster's 7 endpoints") {
 			rt.Fatalf("after %s, its conditions are %s", restateEvery, text)
 		}
-		bounded(rt, "writes of the status", c.statuses["serviceexports"], restateBurst+1, restateEvery) // the first is no change
-		bounded(rt, "Events of the export", c.events["ServiceExport"], newsBurst+1, newsEvery)          // and that it is exported
+		// One more: the first status is no change, and one Event is that the Service is exported.
+		bounded(rt, "writes of the status", c.statuses["serviceexports"], restateBurst+1, restateEvery)
+		bounded(rt, "Events of the export", c.events["ServiceExport"], newsBurst+1, newsEvery)
 		bounded(rt, "Events of the Service", c.events["Service"], newsBurst, newsEvery)
 		if len(c.events["Service"]) == 0 && turns > 0 {
 			rt.Fatal("no Event of the Service, which has no endpoint at the end")

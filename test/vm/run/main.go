@@ -46,7 +46,7 @@ func main() {
 	// processor.
 	flag.IntVar(&o.side, "side", 2*runtime.NumCPU(), "number of VMs that run in parallel")
 	flag.IntVar(&o.cpus, "cpus", 2, "processors of each VM; one processor does not test what a second one sees")
-	flag.DurationVar(&o.limit, "limit", 40*time.Minute, "time limit for a VM; one that takes longer counts as hung. On a busy machine a VM takes four times as long as on an idle one")
+	flag.DurationVar(&o.limit, "limit", 40*time.Minute, "time limit for a VM; one that takes longer counts as hung; beside other work, one has taken 35 minutes")
 	flag.StringVar(&o.keep, "keep", "", "folder for the output of each VM")
 	flag.StringVar(&o.instructions, "instructions", "", "file for the table of instruction counts, written if the run succeeds")
 	flag.Parse()
