@@ -70,7 +70,9 @@ func (d *Daemon) WhatIf(change, service, node string) (*api.WhatIf, error) {
 	if service != "" && len(before) == 0 {
 		return nil, problem.Refuse("list all services: strait services", "no cluster exports a service %s", service)
 	}
-	return api.NewWhatIf(d.seen(m, self), c.String(), before, after, d.config.Locality.plan().Factor), nil
+	w := api.NewWhatIf(d.seen(m, self), c.String(), before, after, d.config.Locality.plan().Factor)
+	w.Explain(c.Reason)
+	return w, nil
 }
 
 func (d *Daemon) seen(m *moment, self plan.Self) api.Viewpoint {

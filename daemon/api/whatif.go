@@ -75,6 +75,17 @@ func NewWhatIf(from Viewpoint, change string, before, after []Service, factor fl
 	return w
 }
 
+// Explain replaces the reasons of endpoints that the change itself takes away: the plan knows them only
+// as pods that are not ready. Reason returns an empty string for all others.
+func (w *WhatIf) Explain(reason func(cluster, node string) string) {
+	for _, m := range w.Moved {
+		for i := range m.Endpoints {
+			e := &m.Endpoints[i]
+			e.Reason = cmp.Or(reason(e.Cluster, e.Node), e.Reason)
+		}
+	}
+}
+
 // alone reports whether a frontend uses endpoints that are drained.
 func alone(f Frontend) bool {
 	return slices.ContainsFunc(f.Endpoints, func(e Endpoint) bool { return e.Share > 0 && e.Drained >= 1 })

@@ -49,3 +49,28 @@ func TestOverloaded(t *testing.T) {
 		}
 	}
 }
+
+// TestExplain: endpoints that the change takes away have the change as their reason, and the others
+// keep theirs.
+func TestExplain(t *testing.T) {
+	services := func(here, there float64) []Service {
+		return []Service{{Name: "shop/cart", Frontends: []Frontend{{Endpoints: []Endpoint{
+			{Addr: netip.MustParseAddrPort("10.0.0.1:80"), Cluster: "a", Node: "n1", Share: here, Reason: "pod is not ready"},
+			{Addr: netip.MustParseAddrPort("10.0.1.1:80"), Cluster: "b", Node: "n1", Share: there, Reason: "ready"},
+		}}}}}
+	}
+	w := NewWhatIf(Viewpoint{}, "node a/n1 dead", services(1, 0), services(0, 1), 0)
+	w.Explain(func(cluster, node string) string {
+		if cluster == "a" && node == "n1" {
+			return "node a/n1 is dead"
+		}
+		return ""
+	})
+	got := map[string]string{}
+	for _, e := range w.Moved[0].Endpoints {
+		got[e.Cluster] = e.Reason
+	}
+	if got["a"] != "node a/n1 is dead" || got["b"] != "ready" {
+		t.Errorf("reasons are %q", got)
+	}
+}

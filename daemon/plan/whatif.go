@@ -16,9 +16,20 @@ import (
 type Change struct {
 	text  string
 	apply func(clustermesh.State) (clustermesh.State, error)
+	// reason is what Reason returns; nil if the change takes no endpoint away.
+	reason func(cluster, node string) string
 }
 
 func (c Change) String() string { return c.text }
+
+// Reason returns why endpoints on a node would serve no client after the change; empty if the change
+// itself does not take them away.
+func (c Change) Reason(cluster, node string) string {
+	if c.reason == nil {
+		return ""
+	}
+	return c.reason(cluster, node)
+}
 
 // Changes says how to write a Change.
 const Changes = `"cluster NAME down", "node CLUSTER/NAME dead", "drain CLUSTER", "drain CLUSTER/NODE" or "scale CLUSTER to NUMBER"`
@@ -31,9 +42,13 @@ func ParseChange(text string) (Change, error) {
 	switch {
 	case verb(3, 0, "cluster") && words[2] == "down":
 		c.apply = onNodes(words[1], "", down)
+		c.reason = func(cluster, _ string) string { return reasonIf(cluster == words[1], "cluster %s is down", cluster) }
 	case verb(3, 0, "node") && words[2] == "dead" && strings.Contains(words[1], "/"):
 		cluster, node, _ := strings.Cut(words[1], "/")
 		c.apply = onNodes(cluster, node, down)
+		c.reason = func(ofCluster, of string) string {
+			return reasonIf(ofCluster == cluster && of == node, "node %s is dead", words[1])
+		}
 	case verb(2, 0, "drain"):
 		cluster, node, _ := strings.Cut(words[1], "/")
 		c.apply = func(s clustermesh.State) (clustermesh.State, error) { return drain(s, cluster, node) }
@@ -47,6 +62,14 @@ func ParseChange(text string) (Change, error) {
 		return Change{}, problem.Refuse("write "+Changes, "%q is no change that strait knows", text)
 	}
 	return c, nil
+}
+
+// reasonIf returns a reason, or nothing if it does not apply.
+func reasonIf(applies bool, format, name string) string {
+	if !applies {
+		return ""
+	}
+	return fmt.Sprintf(format, name)
 }
 
 const maxScale = 10_000

@@ -73,6 +73,27 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
+// TestWhatIfReason: only endpoints that a change takes away have it as their reason.
+func TestWhatIfReason(t *testing.T) {
+	for _, tc := range []struct{ change, cluster, node, want string }{
+		{"cluster  b  down", "b", "n1", "cluster b is down"},
+		{"cluster b down", "a", "n1", ""},
+		{"node b/n1 dead", "b", "n1", "node b/n1 is dead"},
+		{"node b/n1 dead", "b", "n2", ""},
+		{"node b/n1 dead", "a", "n1", ""},
+		{"drain b", "b", "n1", ""},
+		{"scale b to 1", "b", "n1", ""},
+	} {
+		c, err := plan.ParseChange(tc.change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Reason(tc.cluster, tc.node); got != tc.want {
+			t.Errorf("%s: the reason on %s/%s is %q, want %q", tc.change, tc.cluster, tc.node, got, tc.want)
+		}
+	}
+}
+
 // TestWhatIfIsWhatHappens: what is said of a change is what the change then does to the kernel, on any node,
 // from any state of the pods.
 func TestWhatIfIsWhatHappens(t *testing.T) {
