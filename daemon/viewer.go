@@ -228,7 +228,7 @@ func (v viewer) nodes() (out []api.Node) {
 			Cluster: string(r.Origin.Cluster), Name: string(r.Origin.Node), Contact: v.state.Contacts.Get(r.Origin).String(),
 			Region: n.Locality.Region, Zone: n.Locality.Zone,
 			Addresses: n.Addresses, Prefixes: n.Prefixes, ClusterIPs: n.ClusterIPs, Endpoints: len(r.Content.Endpoints),
-			Stamp: r.Stamp.String(), Heard: v.heard[r.Origin],
+			Stamp: r.Stamp.String(), Heard: v.heard[r.Origin], Version: n.Version,
 		}
 		switch {
 		case r.Origin == v.self.Origin():

@@ -156,6 +156,7 @@ func TestUsableOfNodes(t *testing.T) {
 		}, "node us-east/n1: clusterIPs[0]: 10.96.0.0/16 is none of its prefixes", func(c *clustermesh.Content) { c.Node.ClusterIPs = []netip.Prefix{} }},
 		"another's name":                {func(c *clustermesh.Content) { c.Node.Name = "n2" }, `node us-east/n1: name: the record says "n2"`, func(c *clustermesh.Content) { c.Node = nil }},
 		"long region":                   {func(c *clustermesh.Content) { c.Node.Locality.Region = long }, "node us-east/n1: locality.region: ", func(c *clustermesh.Content) { c.Node.Locality.Region = "" }},
+		"long version":                  {func(c *clustermesh.Content) { c.Node.Version = long }, "node us-east/n1: version: ", func(c *clustermesh.Content) { c.Node.Version = "" }},
 		"zone of two lines":             {func(c *clustermesh.Content) { c.Node.Locality.Zone = "a\nb" }, `node us-east/n1: locality.zone: "a\nb"`, func(c *clustermesh.Content) { c.Node.Locality.Zone = "" }},
 		"exports of a node":             {func(c *clustermesh.Content) { c.Exports = saidByLeader().Exports }, "record us-east/n1: exports: ", func(*clustermesh.Content) {}},
 		"globals of a node":             {func(c *clustermesh.Content) { c.Globals = saidByLeader().Globals }, "record us-east/n1: globals: ", func(*clustermesh.Content) {}},

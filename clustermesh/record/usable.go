@@ -26,6 +26,9 @@ func (s *sifter) node(given *clustermesh.Node) *clustermesh.Node {
 	if !s.checked(object, "locality.zone", clustermesh.CheckText(n.Locality.Zone, clustermesh.MaxName)) {
 		n.Locality.Zone = ""
 	}
+	if !s.checked(object, "version", clustermesh.CheckText(n.Version, clustermesh.MaxWord)) {
+		n.Version = ""
+	}
 	if !s.checked(object, "drain", n.Drain.Check()) {
 		n.Drain = nil
 	}

@@ -255,7 +255,9 @@ type Node struct {
 	Endpoints  int            `json:"endpoints"`
 	Stamp      string         `json:"stamp"`
 	Heard      time.Time      `json:"heard,omitzero"`
-	Tunnel     *Tunnel        `json:"tunnel,omitempty"`
+	// Version is that of its daemon; empty if that is too old to publish it.
+	Version string  `json:"version,omitempty"`
+	Tunnel  *Tunnel `json:"tunnel,omitempty"`
 	// Peer is the node as a WireGuard peer of the nodes of other clusters.
 	Peer *Peer `json:"peer,omitempty"`
 }

@@ -25,6 +25,8 @@ type Machine struct {
 	ReadsFiles bool
 	// Follower is true if the machine does not have the root of its cluster.
 	Follower bool
+	// Version is that of the daemon.
+	Version string
 	// GossipKeys are fingerprints of the gossip keys in force.
 	GossipKeys []string
 	// Mesh: there are tunnels. The fields below are only for them.
@@ -42,6 +44,9 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 	c.GossipKeys = m.GossipKeys
 	n := c.Node
 	n.Follower = m.Follower
+	if clustermesh.CheckText(m.Version, clustermesh.MaxWord) == nil { // it is what the build was given
+		n.Version = m.Version
+	}
 	if len(n.Addresses) == 0 {
 		n.Addresses = []netip.Addr{m.Advertise.Addr()}
 	}

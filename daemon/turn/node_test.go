@@ -84,6 +84,12 @@ func TestNodeContent(t *testing.T) {
 		n.PublicKey != m.Key || n.WireGuardPort != 51820 || n.Inside != m.Addresses[1] || !slices.Equal(n.Prefixes, prefixes("10.1.1.0/24")) {
 		t.Errorf("%v %+v", found, *n)
 	}
+	for version, want := range map[string]string{"v0.1.0": "v0.1.0", "": "", strings.Repeat("v", 65): "", "v1\n": ""} {
+		m.Version = version
+		if c, _ := NodeContent(m, local); c.Node.Version != want {
+			t.Errorf("of version %q it publishes %q, want %q", version, c.Node.Version, want)
+		}
+	}
 	m.Mesh = false
 	if c, _ := NodeContent(m, local); !c.Node.PublicKey.IsZero() || c.Node.WireGuardPort != 0 || c.Node.Inside.IsValid() {
 		t.Errorf("without tunnels: %+v", *c.Node)

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -41,6 +42,7 @@ var Nodes = Table[api.Node]{
 		{Name: "REGION", Wide: true, Cell: text(func(n api.Node) string { return n.Region })},
 		{Name: "ADDRESSES", Wide: true, Cell: text(func(n api.Node) string { return join(n.Addresses, " ", netip.Addr.String) })},
 		{Name: "PREFIXES", Wide: true, Cell: text(func(n api.Node) string { return join(n.Prefixes, " ", netip.Prefix.String) })},
+		{Name: "VERSION", Wide: true, Cell: text(func(n api.Node) string { return cmp.Or(n.Version, api.None) })},
 		{Name: "STAMP", Wide: true, Moving: true, Cell: text(func(n api.Node) string { return n.Stamp })},
 	},
 }
