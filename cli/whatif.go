@@ -42,6 +42,9 @@ func WhatIfLines(w *api.WhatIf) []string {
 	return lines
 }
 
+// MostNamed is how many nodes a row or a finding names.
+const MostNamed = 3
+
 // Some lists the first names.
 func Some(names []string, most int) string {
 	if len(names) <= most {

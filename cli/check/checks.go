@@ -14,29 +14,8 @@ import (
 
 func (c *checker) daemons() {
 	const category = "daemons"
-	var silent []Finding
-	for _, n := range c.nodes {
-		if n.Status != nil {
-			continue
-		}
-		f := Finding{Nodes: []string{n.Name}, Message: n.Error, Try: n.Try}
-		if p, is := c.reportedOf(n); is { // others know why
-			f.Code, f.Message, f.Try = p.Code, p.Finding(), p.Try
-		}
-		f.state = Unknown
-		silent = append(silent, f)
-	}
-	c.add(category, "every daemon answers", silent...)
-	c.add(category, "every daemon is ready", c.each(func(_ Node, s *api.Status) []Finding {
-		if s.Ready && len(s.Waiting) == 0 {
-			return nil
-		}
-		state := Warning
-		if !s.Ready {
-			state = Failed
-		}
-		return found(state, "wait for it: strait status --wait", "waits for %s", cmp.Or(strings.Join(s.Waiting, ", "), "the first plan to be applied"))
-	})...)
+	c.add(category, "every daemon answers", c.silent()...)
+	c.add(category, "every daemon is ready", c.notReady()...)
 	most := c.mostCommonVersion()
 	upgrade := "bring all to one version: strait upgrade --context NAME"
 	c.add(category, "the daemons have one version, which is this program's", c.each(func(_ Node, s *api.Status) []Finding {
@@ -48,6 +27,35 @@ func (c *checker) daemons() {
 		}
 		return nil
 	})...)
+}
+
+// silent finds the daemons that do not answer.
+func (c *checker) silent() (out []Finding) {
+	for _, n := range c.nodes {
+		if n.Status != nil {
+			continue
+		}
+		f := Finding{Nodes: []string{n.Name}, Message: n.Error, Try: n.Try}
+		if p, is := c.reportedOf(n); is { // others know why
+			f.Code, f.Message, f.Try = p.Code, p.Finding(), p.Try
+		}
+		f.state = Unknown
+		out = append(out, f)
+	}
+	return out
+}
+
+func (c *checker) notReady() []Finding {
+	return c.each(func(_ Node, s *api.Status) []Finding {
+		if s.Ready && len(s.Waiting) == 0 {
+			return nil
+		}
+		state := Warning
+		if !s.Ready {
+			state = Failed
+		}
+		return found(state, "wait for it: strait status --wait", "waits for %s", cmp.Or(strings.Join(s.Waiting, ", "), "the first plan to be applied"))
+	})
 }
 
 // unheard are the codes of the problems with who is not heard.

@@ -64,45 +64,60 @@ func (f *installFlags) declare(c *cobra.Command) {
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and change nothing")
 }
 
-func install(ctx context.Context, a *cli.App, f installFlags, upgrade bool) error {
-	c, err := f.open(f.context)
-	if err != nil {
-		return err
+// intent is what a run of install or upgrade is to bring about in a cluster.
+type intent struct {
+	*cluster.Cluster
+	values chart.Values
+	// pin is the image's tag or digest that an earlier command set, and this one does not.
+	pin string
+	// found is true if strait is installed.
+	found bool
+}
+
+// intend reads what is installed, and merges its values with those that are given.
+func intend(ctx context.Context, f installFlags, upgrade bool) (i intent, err error) {
+	if i.Cluster, err = f.open(f.context); err != nil {
+		return i, err
 	}
-	c.UpgradeCRDs = f.upgradeCRDs
-	p := a.Printer()
+	i.UpgradeCRDs = f.upgradeCRDs
 	given, err := f.read()
 	if err != nil {
-		return cli.Exit(cli.ExitUsage, err)
+		return i, cli.Exit(cli.ExitUsage, err)
 	}
-	if err := c.OnlyHere(ctx); err != nil {
-		return err
+	if err := i.OnlyHere(ctx); err != nil {
+		return i, err
 	}
-	before, found, err := c.Values(ctx)
+	before, found, err := i.Values(ctx)
 	if err != nil {
-		return err
+		return i, err
 	}
 	if upgrade && !found {
-		return fmt.Errorf("context %s: strait is not installed; install it: strait install --context %s --cluster NAME", c.Context, c.Context)
+		return i, fmt.Errorf("context %s: strait is not installed; install it: strait install --context %s --cluster NAME", i.Context, i.Context)
 	}
 	was := before
 	if f.reset {
 		before = nil
 	}
-	values := chart.Merge(before, given)
-	if err := sameID(c.Context, was, values); err != nil {
-		return cli.Exit(cli.ExitUsage, err)
+	i.found, i.values, i.pin = found, chart.Merge(before, given), imagePin(before, given)
+	if err := sameID(i.Context, was, i.values); err != nil {
+		return i, cli.Exit(cli.ExitUsage, err)
 	}
-	if err := clusterID(ctx, c, values); err != nil {
+	return i, clusterID(ctx, i.Cluster, i.values)
+}
+
+func install(ctx context.Context, a *cli.App, f installFlags, upgrade bool) error {
+	i, err := intend(ctx, f, upgrade)
+	if err != nil {
 		return err
 	}
+	c, values, p := i.Cluster, i.values, a.Printer()
 	joined, err := c.ReadBundle(ctx)
 	if err != nil {
 		return err
 	}
 	p.Line("%s: applying strait %s in namespace %s", c.Context, a.ThisVersion().Version, c.Namespace)
-	if pin := imagePin(before, given); upgrade && pin != "" {
-		p.Line("! %s: the image stays at %s, as set earlier; use --image to name another", c.Context, pin)
+	if upgrade && i.pin != "" {
+		p.Line("! %s: the image stays at %s, as set earlier; use --image to name another", c.Context, i.pin)
 	}
 	if err := applyChart(ctx, a, c, values, f.dryRun); err != nil {
 		return err
@@ -111,7 +126,7 @@ func install(ctx context.Context, a *cli.App, f installFlags, upgrade bool) erro
 		p.Line("dry run: nothing was changed")
 		return nil
 	}
-	if !found && joined == nil {
+	if !i.found && joined == nil {
 		err = firstKeys(ctx, a, c, values)
 	}
 	if err == nil && f.wait {
@@ -172,6 +187,26 @@ func sameID(context string, was, now chart.Values) error {
 		"leave --cluster %v, or give it a new id this way: strait uninstall --context %s, then install again", context, had, has, had, context)
 }
 
+// render returns the objects of the chart, and the ConfigMap that keeps the values.
+func render(a *cli.App, c *cluster.Cluster, values chart.Values, b bundle.Bundle) ([][]byte, error) {
+	stored, err := yaml.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := chart.Render(chart.Options{
+		Namespace: c.Namespace, Version: a.ThisVersion().Version,
+		Values: chart.Merge(values, chart.Values{
+			"createNamespace": true,
+			// Pods keep the key that they were started with: see cluster.RollDaemons.
+			"podAnnotations": map[string]any{cluster.HashAnnotation: b.Hash()},
+		}),
+	})
+	if err != nil {
+		return nil, cli.Exit(cli.ExitUsage, err)
+	}
+	return append(docs, c.ValuesObject(stored)), nil
+}
+
 // applyChart creates the Secret if there is none yet, applies the chart, and deletes what the chart
 // no longer contains.
 func applyChart(ctx context.Context, a *cli.App, c *cluster.Cluster, values chart.Values, dryRun bool) error {
@@ -185,26 +220,14 @@ func applyChart(ctx context.Context, a *cli.App, c *cluster.Cluster, values char
 	} else {
 		b.GossipKey = freshKey()
 	}
-	stored, err := yaml.Marshal(values)
+	docs, err := render(a, c, values, b)
 	if err != nil {
 		return err
-	}
-	docs, err := chart.Render(chart.Options{
-		Namespace: c.Namespace, Version: a.ThisVersion().Version,
-		Values: chart.Merge(values, chart.Values{
-			"createNamespace": true,
-			// Pods keep the key that they were started with: see cluster.RollDaemons.
-			"podAnnotations": map[string]any{cluster.HashAnnotation: b.Hash()},
-		}),
-	})
-	if err != nil {
-		return cli.Exit(cli.ExitUsage, err)
 	}
 	a.Printer().Line("%s: image %s", c.Context, daemonImage(docs))
 	if err := warnPreflight(ctx, a, c, values); err != nil {
 		return err
 	}
-	docs = append(docs, c.ValuesObject(stored))
 	// The namespace first, then what the pods wait for.
 	changes, err := c.Apply(ctx, docs[:1], dryRun)
 	printChanges(a, changes)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,9 +82,9 @@ func unknown(err error) error {
 func printChanges(a *cli.App, changes []cluster.Change) {
 	p := a.Printer()
 	for _, c := range changes {
-		why := ""
-		if c.Why != "" {
-			why = " (" + c.Why + ")"
+		why := cmp.Or(c.Why, string(c.Pods))
+		if why != "" {
+			why = " (" + why + ")"
 		}
 		if c.Did != "unchanged" {
 			p.Line("  %-8s %s %s%s", c.Did, c.Kind, c.Name, why)

@@ -8,7 +8,7 @@ import (
 
 	"strait.io/strait/cli"
 	"strait.io/strait/cli/check"
-	"strait.io/strait/daemon/api"
+	"strait.io/strait/cli/checklist"
 	"strait.io/strait/daemon/api/client"
 )
 
@@ -22,15 +22,6 @@ With --pre it checks before strait is installed. With --context it runs the imag
 these clusters for a moment, in a namespace of its own: it looks at the kernels and other programs,
 has the nodes send to each other's ports, and asks what you may install. Without a context it checks
 this machine, as root.`
-
-// checkFormats are the values of --output besides table.
-var checkFormats = []string{"json", "yaml", "short", "junit"}
-
-// checkList is the data of strait check.
-type checkList struct {
-	api.Meta
-	Items []check.Check `json:"items"`
-}
 
 // CheckCommand is strait check.
 func CheckCommand(a *cli.App, clusters Clusters) *cobra.Command {
@@ -57,16 +48,16 @@ func CheckCommand(a *cli.App, clusters Clusters) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showChecks(a, check.Run(nodes, a.ThisVersion().Version), format)
+			return checklist.Show(a, check.Run(nodes, a.ThisVersion().Version), format)
 		},
 	}
 	// It shadows the global flag, whose formats are others.
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "output `format`: table, "+strings.Join(checkFormats, ", "))
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "output `format`: table, "+strings.Join(checklist.Formats, ", "))
 	cmd.Flags().BoolVar(&pre, "pre", false, "check this machine, or clusters, before strait is installed")
 	cmd.Flags().StringVar(&before.Image, "image", "", "`image` that would run, as in strait install; with --pre")
 	cmd.Flags().StringArrayVar(&before.Set, "set", nil, "a chart value, `name=value`, as in strait install; with --pre")
 	cmd.Flags().StringArrayVar(&before.Values, "values", nil, "YAML `file` with chart values, as in strait install; with --pre")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(append([]string{"table"}, checkFormats...), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(append([]string{"table"}, checklist.Formats...), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -87,91 +78,4 @@ func askForCheck(ctx context.Context, a *cli.App) (out []check.Node, err error) 
 		out = append(out, check.Node{Name: s.name(), Cluster: s.Cluster, Status: s.Status, Error: s.why(), Try: s.Try})
 	}
 	return out, nil
-}
-
-// showChecks prints the checks. If one failed, or could not be made, its error has the exit code
-// and no text.
-func showChecks(a *cli.App, checks []check.Check, format string) error {
-	var err error
-	switch format {
-	case "table", "short":
-		printChecks(a.Printer(), checks, format == "short")
-	case "junit":
-		err = writeJUnit(a, checks)
-	case "json", "yaml":
-		one := *a
-		one.Output = format
-		_, err = one.Data(checkList{api.Meta{APIVersion: api.APIVersion, Kind: "CheckList"}, checks})
-	default:
-		return cli.UsageError("unknown --output %q; use table, %s", format, strings.Join(checkFormats, ", "))
-	}
-	if err != nil {
-		return err
-	}
-	switch check.Worst(checks) {
-	case check.Failed:
-		return cli.Exit(cli.ExitProblem, nil)
-	case check.Unknown:
-		return cli.Exit(cli.ExitUnknown, nil)
-	}
-	return nil
-}
-
-var glyphs = map[check.State]string{check.OK: api.OK, check.Warning: api.Warn, check.Unknown: api.Bad, check.Failed: api.Bad}
-
-func printChecks(p cli.Printer, checks []check.Check, short bool) {
-	count := map[check.State]int{}
-	category := ""
-	for _, c := range checks {
-		count[c.State]++
-		if short && c.State == check.OK {
-			continue
-		}
-		if c.Category != category {
-			category = c.Category
-			p.Line("%s", category)
-		}
-		p.Line("%s %s", glyphs[c.State], c.Title)
-		for _, f := range c.Findings {
-			p.Line("    %s%s", strings.TrimPrefix(string(f.Code)+" ", " "), f.Message)
-			if len(f.Nodes) > 0 {
-				p.Line("      on   %s", cli.Some(f.Nodes, mostNamed))
-			}
-			if f.Try != "" {
-				p.Line("      try  %s", f.Try)
-			}
-		}
-	}
-	failed := count[check.Failed] + count[check.Unknown]
-	p.Line("%s: %d fine, %d not fine, %s", api.Count(len(checks), "check"), count[check.OK], failed, api.Count(count[check.Warning], "warning"))
-}
-
-func writeJUnit(a *cli.App, checks []check.Check) error {
-	var cases []cli.JUnitCase
-	for _, c := range checks {
-		one := cli.JUnitCase{Class: c.Category, Name: c.Title, Text: findingsText(c.Findings)}
-		switch c.State {
-		case check.Failed:
-			one.Failure = c.Findings[0].Message
-		case check.Unknown:
-			one.Error = c.Findings[0].Message
-		}
-		cases = append(cases, one)
-	}
-	return cli.WriteJUnit(a.Stdout, "strait check", cases)
-}
-
-func findingsText(all []check.Finding) string {
-	var lines []string
-	for _, f := range all {
-		line := strings.TrimPrefix(string(f.Code)+" ", " ") + f.Message
-		if len(f.Nodes) > 0 {
-			line += " (on " + strings.Join(f.Nodes, ", ") + ")"
-		}
-		if f.Try != "" {
-			line += "; " + f.Try
-		}
-		lines = append(lines, cli.Clean(line))
-	}
-	return strings.Join(lines, "\n")
 }

@@ -85,15 +85,12 @@ func clusterRows(a *cli.App, answered []seen) (header []string, rows [][]string)
 	return append(header, "SEEN FROM"), rows
 }
 
-// mostNamed is how many nodes a row names.
-const mostNamed = 3
-
 // nodesText names some nodes of all.
 func nodesText(nodes []string, all int) string {
 	if len(nodes) == all {
 		return "all nodes"
 	}
-	return cli.Some(nodes, mostNamed)
+	return cli.Some(nodes, cli.MostNamed)
 }
 
 // nodeRows are the nodes. Those of a cluster that are in the same state share a row, but for leaders.

@@ -10,6 +10,7 @@ import (
 
 	"strait.io/strait/cli"
 	"strait.io/strait/cli/check"
+	"strait.io/strait/cli/checklist"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/problem"
@@ -99,8 +100,8 @@ func cleaned(header []string, rows [][]string) sheet {
 // findings are those of a check, as the page shows them.
 func findings(c check.Check) (out []attention) {
 	for _, f := range c.Findings {
-		out = append(out, attention{Glyph: glyphs[f.Severity()], Code: string(f.Code), Check: c.Title, Message: cli.Clean(f.Message),
-			On: cli.Clean(cli.Some(f.Nodes, mostNamed)), Try: cli.Clean(f.Try)})
+		out = append(out, attention{Glyph: checklist.Glyphs[f.Severity()], Code: string(f.Code), Check: c.Title, Message: cli.Clean(f.Message),
+			On: cli.Clean(cli.Some(f.Nodes, cli.MostNamed)), Try: cli.Clean(f.Try)})
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	"strait.io/strait/cli"
 	"strait.io/strait/cli/check"
+	"strait.io/strait/cli/checklist"
 	"strait.io/strait/daemon/api"
 )
 
@@ -29,7 +30,7 @@ func checkBefore(ctx context.Context, a *cli.App, clusters Clusters, o cli.Befor
 		if err != nil {
 			return err
 		}
-		return showChecks(a, check.PreSites(sites), format)
+		return checklist.Show(a, check.PreSites(sites), format)
 	}
 	if o.Image != "" || len(o.Set)+len(o.Values) > 0 {
 		return cli.UsageError("--image, --set and --values are about clusters: name them with --context")
@@ -41,7 +42,7 @@ func checkBefore(ctx context.Context, a *cli.App, clusters Clusters, o cli.Befor
 	if err != nil {
 		return cli.Exit(cli.ExitUnknown, err)
 	}
-	return showChecks(a, check.Pre([]api.NodeFacts{*facts}), format)
+	return checklist.Show(a, check.Pre([]api.NodeFacts{*facts}), format)
 }
 
 // Preflight runs straitd preflight, which is beside this program or in the PATH.

@@ -112,7 +112,7 @@ func printVersions(a *cli.App, v versionAnswer, of map[string][]string) {
 	printClient(p, v)
 	for _, version := range slices.Sorted(maps.Keys(of)) {
 		nodes := of[version]
-		p.Line("straitd  %s on %s: %s", version, api.Count(len(nodes), "node"), cli.Some(nodes, mostNamed))
+		p.Line("straitd  %s on %s: %s", version, api.Count(len(nodes), "node"), cli.Some(nodes, cli.MostNamed))
 	}
 	for _, d := range v.Daemons {
 		if d.Error != "" {

@@ -46,7 +46,7 @@ func everyLook(ctx context.Context, a *cli.App) look {
 			waiting = append(waiting, s.name()+": "+strings.Join(obstacles(*s.Status), "; "))
 		}
 	}
-	return look{waiting: cli.Some(waiting, mostNamed), show: func() error { return showEvery(a, all) }}
+	return look{waiting: cli.Some(waiting, cli.MostNamed), show: func() error { return showEvery(a, all) }}
 }
 
 // waitUntilWell asks until all is well and prints what it saw last. On stderr it prints what it is

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +29,19 @@ type Change struct {
 	Name string
 	// Why gives the reason, if one is needed.
 	Why string
+	// Pods is what becomes of a workload's pods; empty if nothing does.
+	Pods PodChange
 }
+
+// PodChange is what becomes of the pods of a workload that changes.
+type PodChange string
+
+// The ways in which pods change.
+const (
+	PodsReplaced PodChange = "its pods are replaced"
+	// PodsByHand: they go on as before until a person deletes them.
+	PodsByHand PodChange = "its pods stay until they are deleted"
+)
 
 func change(did string, o *unstructured.Unstructured) Change {
 	name := o.GetName()
@@ -87,7 +100,24 @@ func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, dryRu
 	case same(have, got):
 		return change("unchanged", o), nil
 	}
-	return change("changed", o), nil
+	done := change("changed", o)
+	done.Pods = podChange(have, got)
+	return done, nil
+}
+
+// podChange compares two states of an object that can be a workload.
+func podChange(have, got *unstructured.Unstructured) PodChange {
+	template := func(o *unstructured.Unstructured) any {
+		t, _, _ := unstructured.NestedMap(o.Object, "spec", "template")
+		return t
+	}
+	if reflect.DeepEqual(template(have), template(got)) {
+		return ""
+	}
+	if strategy, _, _ := unstructured.NestedString(got.Object, "spec", "updateStrategy", "type"); strategy == "OnDelete" {
+		return PodsByHand
+	}
+	return PodsReplaced
 }
 
 // same compares two states of an object. It compares their content, because a dry run gives no new

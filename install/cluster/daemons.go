@@ -34,17 +34,22 @@ func (c *Cluster) daemons(ctx context.Context) (out []daemon, err error) {
 		return nil, fmt.Errorf("context %s: list the daemon's pods: %w", c.Context, err)
 	}
 	for _, p := range found {
-		if notReady(&p) != "" {
-			continue
+		if notReady(&p) == "" {
+			out = append(out, c.daemon(&p))
 		}
-		run := func(ctx context.Context, args ...string) (client.Output, error) {
-			ctx, cancel := context.WithTimeout(ctx, execTimeout)
-			defer cancel()
-			return c.exec(ctx, place{c.Namespace, p.Name, container}, nil, append([]string{"/strait"}, args...)...)
-		}
-		out = append(out, daemon{p.Spec.NodeName, client.OnCommands(run, "node "+p.Spec.NodeName)})
 	}
 	return out, nil
+}
+
+// daemon is the one in a pod.
+func (c *Cluster) daemon(p *corev1.Pod) daemon {
+	in := place{c.Namespace, p.Name, container}
+	run := func(ctx context.Context, args ...string) (client.Output, error) {
+		ctx, cancel := context.WithTimeout(ctx, execTimeout)
+		defer cancel()
+		return c.exec(ctx, in, nil, append([]string{"/strait"}, args...)...)
+	}
+	return daemon{p.Spec.NodeName, client.OnCommands(run, "node "+p.Spec.NodeName)}
 }
 
 // execTimeout bounds one request: the daemon answers from memory, in milliseconds.

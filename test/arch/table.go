@@ -32,6 +32,7 @@ var Table = []Package{
 	{Path: "internal/key", Pure: true},
 	{Path: "internal/gossipkey", Pure: true},
 	{Path: "internal/problem", Pure: true},
+	{Path: "internal/version", Pure: true},
 	{Path: "internal/enum", Pure: true},
 	{Path: "internal/tld", Pure: true},
 	{Path: "internal/ovn", Pure: true},
@@ -169,13 +170,14 @@ var Table = []Package{
 	{Path: "cli/ui"},
 	// What the commands of strait have in common, and its groups of commands, which do not know each other.
 	{Path: "cli", Imports: []string{"daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table"}},
-	{Path: "cli/check", Pure: true, Imports: []string{"daemon/api", "datapath", "internal/problem"}},
-	{Path: "cli/node", Imports: []string{"cli", "cli/check", "cli/ui", "web", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"},
+	{Path: "cli/check", Pure: true, Imports: []string{"daemon/api", "datapath", "internal/problem", "internal/version"}},
+	{Path: "cli/checklist", Imports: []string{"cli", "cli/check", "daemon/api"}},
+	{Path: "cli/node", Imports: []string{"cli", "cli/check", "cli/checklist", "cli/ui", "web", "daemon/api", "daemon/api/client", "daemon/api/support", "daemon/api/table", "datapath", "clustermesh", "clustermesh/authority"},
 		Tests: []string{"daemon/api/fake", "daemon/api/server"}},
 	// Like the demo, it also reads the pinned maps: the daemon can be dead.
 	{Path: "cli/kernel", Imports: []string{"cli", "daemon/api", "daemon/api/client", "daemon/api/table", "datapath/socklb/inspect", "datapath/socklb/optout"}},
 	{Path: "cli/fleet", Imports: []string{
-		"cli", "cli/check", "cli/connectivity", "cli/connectivity/agent", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
+		"cli", "cli/check", "cli/checklist", "cli/connectivity", "cli/connectivity/agent", "daemon/api", "daemon/api/client", "clustermesh", "clustermesh/authority",
 		"install/bundle", "install/chart", "install/cluster", "install/corefile", "install/preflight", "install/standalone", "install/trust", "install/vault",
 		"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/written", "replicate", "internal/coredns",
 	}},
@@ -329,7 +331,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/evanw/esbuild", Owners: []string{"web/build"}},
 	{Path: "golang.org/x/time", Owners: []string{"clustermesh/gossip", "clustermesh/gossip/pool"}, Why: "rates of peers: what they send, and what they ask of the API server"},
 	{Path: "golang.org/x/net/publicsuffix", Owners: []string{"internal/tld"}, Why: "the list of top-level domains, which changes each month"},
-	{Path: "golang.org/x/mod", Owners: []string{"test/kubelab/programs"}},
+	{Path: "golang.org/x/mod", Owners: []string{"internal/version", "test/kubelab/programs"}, Why: "semantic versions of strait; go.mod files of the programs of labs"},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/metrics"}},
 	{Path: "go4.org/netipx", Owners: []string{"datapath/netfilter"}},
 	{Path: "golang.zx2c4.com/wireguard", Owners: []string{"datapath/wireguard"}},
@@ -405,7 +407,7 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "golang.org/x/sync",
-		Owners: []string{"clustermesh/kube/write", "daemon", "datapath/socklb", "demo", "demo/traffic", "replicate", "test/bench/failover", "test/bench/scale", "test/kubelab", "test/vm/run"},
+		Owners: []string{"clustermesh/kube/write", "daemon", "datapath/socklb", "demo", "demo/traffic", "install/cluster", "replicate", "test/bench/failover", "test/bench/scale", "test/kubelab", "test/vm/run"},
 		Why:    "errgroup, to start goroutines and wait for them; practically part of the standard library",
 	},
 	{
