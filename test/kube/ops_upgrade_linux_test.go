@@ -1,9 +1,13 @@
 package kube
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +48,10 @@ func (o *ops) upgrades(t *testing.T, old *ops, pin string) {
 	since := time.Now()
 	for _, c := range []string{"c1", "c2"} {
 		r.begin("upgrade of " + c)
-		does(o, append([]string{"upgrade", "--context", c, "--image", o.strait.Image}, kubelab.Settings...)...)
+		upgrade := append([]string{"upgrade", "--context", c, "--image", o.strait.Image}, kubelab.Settings...)
+		o.foretells(t, true, upgrade)
+		does(o, upgrade...)
+		o.foretells(t, false, upgrade)
 	}
 	r.begin("connect")
 	does(o, connect...)
@@ -59,6 +66,22 @@ func (o *ops) upgrades(t *testing.T, old *ops, pin string) {
 		return unpinned && s.Code == problem.EverybodyTrusted || s.Code == problem.ZoneNotServed || s.last.Sub(s.first) < 5*time.Second
 	})
 	o.mustNotHaveFired(t, since, "StraitVersionSkew", "StraitKeyholdersBelieved")
+}
+
+// foretells checks what strait upgrade --check says before an upgrade that replaces the daemons' pods,
+// or after it, when nothing is left to do; and that it names a value that the chart does not take.
+func (o *ops) foretells(t *testing.T, replaces bool, upgrade []string) {
+	t.Helper()
+	check := append(slices.Clone(upgrade), "--check")
+	out, _ := o.cliAll(t, check...) // the exit code is that of what the daemons report, too
+	if regexp.MustCompile(`(?m)^ +changed +DaemonSet strait-system/strait \(its pods are replaced\)$`).MatchString(out) != replaces ||
+		!strings.Contains(out, "✓ the chart takes the values, and the API server the objects") || !strings.Contains(out, "✓ every daemon answers") {
+		t.Errorf("strait upgrade --check; that pods are replaced should be %v:\n%s", replaces, out)
+	}
+	out, err := o.cliAll(t, append(check, "--set", "mesh.mode=on")...)
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(out, "mesh.mode") {
+		t.Errorf("strait upgrade --check --set mesh.mode=on: %v\n%s", err, out)
+	}
 }
 
 // buildOld builds strait as of a commit of this source's history.
