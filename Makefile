@@ -95,7 +95,7 @@ e2e: build ## run the demo as a test: its JSON, its duration, and that it leaves
 	@$(GOTEST) e2e
 
 .PHONY: web
-web: build ## run the page of strait ui in Chromium, on the demo and on 10,000 services; needs root
+web: build ## run the page of strait ui in Chromium, on the demo and on 10,000 services, and read the site; needs root
 	@test/setup.sh chromium nftables
 	@$(GOTEST) web
 
@@ -201,9 +201,18 @@ generate: check-go ## rebuild the eBPF objects from bpf/ (clang 19), and the pag
 generate-check: check-go ## rebuild the eBPF objects in a copy and compare
 	@test/setup/generate.sh --check
 
+# The documentation for browsers: a folder for each version, which can be served from any place or opened.
+SITE  ?= dist/site
+FILES ?=
+
+.PHONY: site
+site: check-go ## build the pages of docs for browsers into dist/site/VERSION, beside other versions; FILES=https://example.com/strait/blob/v1.2.3/ links to files
+	@hugo=$$(test/setup/tool.sh hugo) && \
+	  go run -buildvcs=false ./docs/site -hugo "$$hugo" -version '$(VERSION)' -out '$(SITE)' -files '$(FILES)'
+
 .PHONY: clean
 clean: ## remove what was built in this checkout
-	rm -rf bin .demo
+	rm -rf bin dist .demo
 
 .PHONY: check-go
 check-go: ## check that Go is installed and new enough, and say what to do if not

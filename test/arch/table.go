@@ -161,6 +161,10 @@ var Table = []Package{
 
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},
+	// Makes the documentation site of the pages, with Hugo, which is not linked into anything of strait.
+	{Path: "docs/site/plan", Pure: true},
+	{Path: "docs/site/deadlinks", Pure: true},
+	{Path: "docs/site", Imports: []string{"docs/site/plan", "docs/site/deadlinks", "test/pages"}},
 
 	{Path: "cmd/straitd", Imports: []string{"daemon", "daemon/api/relay", "daemon/lend"}},
 	// The page of strait ui, and who makes it from its source. The maker is not linked into strait.
@@ -245,8 +249,8 @@ var Table = []Package{
 	{Path: "test/report"},
 	// Builds strait as a user does; it knows the Makefile, and nothing of the code.
 	{Path: "test/supply"},
-	// Looks at the page of strait ui in a browser.
-	{Path: "test/web", Tests: []string{"daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
+	// Looks at the page of strait ui, and at the documentation site, in a browser.
+	{Path: "test/web", Tests: []string{"docs", "daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
 	// Prometheus with the chart's alerts, for tests of what fires.
 	{Path: "test/alerts"},
 	// Looks at the metrics with a real Prometheus, and asks daemons as the CLI does.
@@ -331,7 +335,9 @@ var Dependencies = []Dependency{
 	{Path: "github.com/evanw/esbuild", Owners: []string{"web/build"}},
 	{Path: "golang.org/x/time", Owners: []string{"clustermesh/gossip", "clustermesh/gossip/pool"}, Why: "rates of peers: what they send, and what they ask of the API server"},
 	{Path: "golang.org/x/net/publicsuffix", Owners: []string{"internal/tld"}, Why: "the list of top-level domains, which changes each month"},
-	{Path: "golang.org/x/mod", Owners: []string{"internal/version", "test/kubelab/programs"}, Why: "semantic versions of strait; go.mod files of the programs of labs"},
+	{Path: "golang.org/x/mod/modfile", Owners: []string{"test/kubelab/programs"}},
+	{Path: "golang.org/x/mod/semver", Owners: []string{"internal/version", "docs/site/plan"}, Why: "which versions of strait work together; which version of the documentation is the latest"},
+	{Path: "golang.org/x/net/html", Owners: []string{"docs/site/deadlinks"}, Why: "reads the links of the site that was built"},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/metrics"}},
 	{Path: "go4.org/netipx", Owners: []string{"datapath/netfilter"}},
 	{Path: "golang.zx2c4.com/wireguard", Owners: []string{"datapath/wireguard"}},
