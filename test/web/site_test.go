@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -82,6 +83,7 @@ func TestSite(t *testing.T) {
 	same(t, "latest, after an older version was built", tree(t, filepath.Join(out, "latest")), second)
 	wholeSite(t, first)
 	siteList(t, out)
+	t.Run("Refuses", refuses)
 
 	server := httptest.NewServer(http.FileServer(http.Dir(out)))
 	t.Cleanup(server.Close)
@@ -90,6 +92,7 @@ func TestSite(t *testing.T) {
 	b.shows("joins Kubernetes clusters")
 	b.searches(server.URL + "/latest/")
 	b.readsPages(server.URL + "/latest/")
+	b.copies(server.URL + "/latest/")
 	b.changesVersion(server.URL)
 	b.onPhone(server.URL + "/latest/")
 	b.withoutScripts(server.URL + "/latest/")
@@ -143,6 +146,51 @@ func siteList(t *testing.T, out string) {
 		if err != nil || !strings.Contains(string(page), `href="`+v+`/index.html"`) {
 			t.Errorf("versions.html does not link to %s: %v", v, err)
 		}
+	}
+}
+
+// refuses wants each fault of the pages named, and what was built before left as it is.
+func refuses(t *testing.T) {
+	out := t.TempDir()
+	build := func(more map[string]string) (string, error) {
+		source := t.TempDir()
+		files := map[string]string{
+			"README.md": "# strait\n", "docs/README.md": "# Documentation\n[a](a.md)\n", "docs/a.md": "# A\n\n## Part\n\n[part](#part) ![dot](images/dot.svg)\n",
+			"docs/images/dot.svg": "<svg xmlns='http://www.w3.org/2000/svg'/>",
+		}
+		maps.Copy(files, more)
+		for name, text := range files {
+			file := filepath.Join(source, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command("go", "run", "-buildvcs=false", "./docs/site", "-hugo", "bin/tools/hugo", "-source", source, "-out", out, "-version", "v1.0.0")
+		cmd.Dir = "../.."
+		said, err := cmd.CombinedOutput()
+		return string(said), err
+	}
+	if said, err := build(nil); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	before := tree(t, out)
+	for _, c := range []struct{ name, file, text, want string }{
+		{"an anchor that does not exist", "README.md", "# strait\n[a](docs/a.md#parts)\n", "index.html: a.html#parts: a.html has nothing with the id parts"},
+		{"an anchor of the page itself", "README.md", "# strait\n[a](#parts)\n", "index.html: #parts: index.html has nothing with the id parts"},
+		{"a picture that does not exist", "docs/a.md", "# A\n![dot](images/dots.svg)\n", "docs/a.md: there is no picture images/dots.svg"},
+		{"a picture of another host", "docs/a.md", "# A\n<img src='https://x.invalid/y.png'>\n", "the page would load this from another host"},
+		{"a page that nothing leads to", "docs/b.md", "# B\n", "docs/b.md: add a link to it to a table of docs/README.md"},
+	} {
+		said, err := build(map[string]string{c.file: c.text})
+		if err == nil || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %v, want %q\n%s", c.name, err, c.want, said)
+		}
+	}
+	if after := tree(t, out); !maps.Equal(before, after) {
+		t.Error("a build that failed changed what was there")
 	}
 }
 
@@ -208,10 +256,21 @@ func (b *tab) changesVersion(address string) {
 	if old := value[bool](b, `document.querySelector('.banner') !== null`); old {
 		b.Error("the latest version says that it is not")
 	}
-	b.do(chromedp.SetValue(".version select", "v0.1.0"), dispatch(".version select"))
+	b.do(run(`{ const s = document.querySelector('.version select'); s.value = 'v0.1.0'; s.dispatchEvent(new Event('change')); }`))
 	b.until(`location.pathname === '/v0.1.0/from/kilo.html'`)
 	b.shows("The latest version is v0.2.0")
 	b.readable("an older version")
+	b.do(chromedp.Click(`.banner a`))
+	b.until(`location.pathname === '/latest/from/kilo.html'`)
+}
+
+// copies wants the commands of a block without the output that it also shows.
+func (b *tab) copies(address string) {
+	b.Helper()
+	b.do(chromedp.Navigate(address+"index.html"),
+		run(`navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }`),
+		run(`[...document.querySelectorAll('.copy')].find(c => c.parentElement.innerText.includes('TIER')).click()`))
+	b.until(`globalThis.copied === 'strait explain default/serve:http\n'`)
 }
 
 // onPhone opens the navigation and goes to a page.

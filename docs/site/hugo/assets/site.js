@@ -93,24 +93,26 @@ const versions = async () => {
   const answer = await fetch(`${root}../versions.json`);
   if (!answer.ok) return;
   const { latest, versions: all } = await answer.json();
+  const visit = async (name) => { // the same page, if that version has it
+    const to = `${root}../${name}/`, has = await fetch(to + page, { method: 'HEAD' });
+    location.href = to + (has.ok ? page + location.hash : 'index.html');
+  };
   const names = [['latest', `latest (${latest})`], ...all.map((name) => [name, name])];
   const select = make('select', { ariaLabel: 'Version' },
     ...names.map(([name, text]) => make('option', { value: name, selected: name === here }, text)));
-  select.addEventListener('change', async () => {
-    const to = `${root}../${select.value}/`;
-    const has = await fetch(to + page, { method: 'HEAD' });
-    location.href = to + (has.ok ? page + location.hash : 'index.html');
-  });
+  select.addEventListener('change', () => visit(select.value));
   document.querySelector('.version').replaceChildren(select);
   if (version !== latest) {
-    document.querySelector('main').prepend(make('p', { className: 'banner' }, `This is about ${version}. `,
-      make('a', { href: `${root}../latest/index.html` }, `The latest version is ${latest}`), '.'));
+    const link = make('a', { href: `${root}../latest/index.html` }, `The latest version is ${latest}`);
+    link.addEventListener('click', (event) => { event.preventDefault(); visit('latest'); });
+    document.querySelector('main').prepend(make('p', { className: 'banner' }, `This is about ${version}. `, link, '.'));
   }
 };
 versions().catch(() => {});
 
-// Copying: only the commands of a block that also shows their output.
-for (const code of document.querySelectorAll('code.language-sh, code.language-console')) {
+// Copying: only the commands of a block that also shows their output. A page of another host that came
+// without TLS may not.
+for (const code of navigator.clipboard ? document.querySelectorAll('code.language-sh, code.language-console') : []) {
   const button = make('button', { className: 'copy', type: 'button' }, 'Copy');
   button.addEventListener('click', async () => {
     const copy = code.cloneNode(true);
