@@ -75,6 +75,10 @@ func TestSite(t *testing.T) {
 	site(t, out, "v0.1.0")
 	first := tree(t, filepath.Join(out, "v0.1.0"))
 	same(t, "latest, with one version", tree(t, filepath.Join(out, "latest")), first)
+	t.Setenv("HUGO_TITLE", "of the person who builds")
+	other := t.TempDir()
+	site(t, other, "v0.1.0")
+	same(t, "v0.1.0, built elsewhere", tree(t, filepath.Join(other, "v0.1.0")), first)
 	site(t, out, "v0.2.0")
 	same(t, "v0.1.0 beside v0.2.0", tree(t, filepath.Join(out, "v0.1.0")), first)
 	second := tree(t, filepath.Join(out, "v0.2.0"))
@@ -210,6 +214,7 @@ func (b *tab) searches(address string) {
 		{"STR2102", "STR2102:", "Problems"},
 		{"drain a node", "Drain a node, a Service or a cluster", ""},
 		{"nodePrefixes", "", "Configuration"},
+		{"strait_remote_cluster_rtt_seconds", "Reference", "Metrics"},
 		{"allowed-ips wireguard laptop", "", "Kilo"},
 		{"trobleshooting", "Troubleshooting", ""},
 	} {

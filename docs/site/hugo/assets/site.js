@@ -21,7 +21,7 @@ const loaded = () => index ??= new Promise((resolve, reject) => {
     search.addAll(sections.map((section, id) => ({ id, heading: section.h, page: pages[section.s][1], text: section.t })));
     resolve({ search, pages, sections });
   };
-  document.head.append(make('script', { src: `${root}search-index.js`, onerror: reject }));
+  document.head.append(make('script', { src: `${root}search-index.js`, onerror: () => { index = undefined; reject(); } }));
 });
 
 // find returns the sections that have all words, or if none has, those that have any.
