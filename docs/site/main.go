@@ -3,7 +3,7 @@
 // Inputs are the pages, the pictures of docs/images, the layouts in hugo, and Hugo, which renders them.
 // Outputs are the version's folder, the folder latest, and the list of versions in the folder above,
 // where other versions stay as they are. The same pages give the same bytes. It must not know what a
-// page says: plan decides where pages are, and the layouts how they look.
+// page is about: plan decides where pages are, and the layouts how they look.
 package main
 
 import (
@@ -103,6 +103,9 @@ func stage(o options, site plan.Site, dir string) error {
 	}
 	if err := os.CopyFS(filepath.Join(dir, "assets/images"), os.DirFS(filepath.Join(o.source, "docs/images"))); err != nil {
 		return err
+	}
+	if o.files != "" {
+		o.files = strings.TrimSuffix(o.files, "/") + "/"
 	}
 	data, err := json.Marshal(struct {
 		plan.Site

@@ -24,10 +24,11 @@ import (
 
 // site builds the documentation of a version as people do, into a folder of versions. It fails if the
 // site has a dead link.
-func site(t *testing.T, out, version string) {
+func site(t *testing.T, out, version string, variables ...string) {
 	t.Helper()
 	// Not the variables of the make that runs this test.
-	cmd := exec.Command("env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "make", "--no-print-directory", "site", "VERSION="+version, "SITE="+out)
+	args := append([]string{"-u", "MAKEFLAGS", "-u", "MAKELEVEL", "make", "--no-print-directory", "site", "VERSION=" + version, "SITE=" + out}, variables...)
+	cmd := exec.Command("env", args...)
 	cmd.Dir = "../.."
 	said, err := cmd.CombinedOutput()
 	if bytes.Contains(said, []byte("cannot build hugo")) {
@@ -79,6 +80,8 @@ func TestSite(t *testing.T) {
 	other := t.TempDir()
 	site(t, other, "v0.1.0")
 	same(t, "v0.1.0, built elsewhere", tree(t, filepath.Join(other, "v0.1.0")), first)
+	site(t, other, "v0.3.0", "FILES=https://x.invalid/blob/v0.3.0")
+	linksToFiles(t, first, tree(t, filepath.Join(other, "v0.3.0")))
 	site(t, out, "v0.2.0")
 	same(t, "v0.1.0 beside v0.2.0", tree(t, filepath.Join(out, "v0.1.0")), first)
 	second := tree(t, filepath.Join(out, "v0.2.0"))
@@ -127,6 +130,19 @@ func wholeSite(t *testing.T, files map[string]string) {
 	for _, code := range docs.Codes() {
 		if !strings.Contains(files["problems.html"], fmt.Sprintf(`<span id="%s">`, code)) {
 			t.Errorf("problems.html#%s does not exist", code)
+		}
+	}
+}
+
+// linksToFiles wants links to the repository's files where the build knows where they are, and only then.
+func linksToFiles(t *testing.T, without, with map[string]string) {
+	t.Helper()
+	for name, file := range map[string]string{"kubernetes.html": "install/image/Dockerfile", "metrics.html": "install/chart/strait/monitoring/alerts.yaml", "project/test.html": "test/arch"} {
+		if !strings.Contains(without[name], fmt.Sprintf(`<span class="file" title="%s, in`, file)) {
+			t.Errorf("%s does not name the file %s", name, file)
+		}
+		if !strings.Contains(with[name], fmt.Sprintf(`href="https://x.invalid/blob/v0.3.0/%s"`, file)) {
+			t.Errorf("%s does not link to the file %s", name, file)
 		}
 	}
 }

@@ -1,5 +1,6 @@
 // Hugo, which renders the documentation site. It has a module of its own, so that it and the other
-// programs do not choose each other's dependencies, and each is only built when it is needed.
+// programs do not choose each other's dependencies, and each is only built when it is needed. Hugo 0.166
+// and newer need Go 1.27.
 module strait.io/strait/test/setup/tools/hugo
 
 go 1.26.0
