@@ -52,6 +52,8 @@ type apiServer interface {
 	ownNamespace() string
 	// make has the leader make what the cluster lacks, which depends on the root that is lent.
 	make(lacks func(root string) trustlevel.Missing)
+	// publish has the leader write what other clusters need to pin this one.
+	publish(member string)
 	write(d *Daemon, local clustermesh.Local, m *moment)
 	results() []clustermesh.PolicyResult
 
@@ -95,6 +97,7 @@ func (noServer) loan() (lend.Loan, bool, error)                                 
 func (noServer) setMayLead(bool)                                                         {}
 func (noServer) ownNamespace() string                                                    { return "" }
 func (noServer) make(func(string) trustlevel.Missing)                                    {}
+func (noServer) publish(string)                                                          {}
 func (noServer) write(*Daemon, clustermesh.Local, *moment)                               {}
 func (noServer) results() []clustermesh.PolicyResult                                     { return nil }
 func (noServer) problems(Config, who) []clustermesh.Problem                              { return nil }
@@ -172,6 +175,12 @@ func (k *kubernetes) make(lacks func(root string) trustlevel.Missing) {
 	k.maker.lacks(lacks(loan.Root))
 }
 
+func (k *kubernetes) publish(member string) {
+	if k.publisher != nil {
+		k.publisher.says(member)
+	}
+}
+
 func (k *kubernetes) write(d *Daemon, local clustermesh.Local, m *moment) {
 	d.writeObjects(k, local, m)
 	d.writeMirrors(k, local, m)
@@ -188,6 +197,9 @@ func (k *kubernetes) report(status *api.Status) []clustermesh.Problem {
 	problems := k.writes.Problems()
 	if k.maker != nil {
 		problems = append(problems, k.maker.problems()...)
+	}
+	if k.publisher != nil {
+		problems = append(problems, k.publisher.problems()...)
 	}
 	status.Unwritten = k.writer.Unwritten()
 	if p, is := k.writer.Progress(); is {

@@ -122,14 +122,17 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 		b, _ := trustlevel.InForce(text, unreadable, d.trust.lastTrustLevel) // what is wrong is reported by followTrustLevel
 		d.trust.all = b == trustlevel.All
 	}
+	saved, _ := os.ReadFile(d.savedPins()) // a missing file is like an unreadable one
 	text, err := d.files.pins.Source().Now()
 	if err == nil {
 		a.Pins, err = trustlevel.ParsePins(text, own, d.keys.root)
 	}
+	if err == nil {
+		err = trustlevel.Lost(text, string(saved), a.Pins)
+	}
 	if err != nil {
 		// A daemon with authority.pinsFile must not run without pins. Those of the last life stay in force,
 		// and followPins reports what is wrong.
-		saved, _ := os.ReadFile(d.savedPins()) // a missing file is like an unreadable one
 		text = string(saved)
 		var failed error
 		switch a.Pins, failed = trustlevel.ParsePins(text, own, d.keys.root); {
@@ -142,6 +145,7 @@ func (d *Daemon) authority(own clustermesh.ClusterName) (*gossip.Authority, erro
 	}
 	a.Lax = d.trust.all
 	d.files.pins.Set(text, a.Pins)
+	d.trust.seeds = trustlevel.Seeds(text, own)
 	d.pinned(a.Pins)
 	d.savePins(text)
 	return a, nil
@@ -158,6 +162,7 @@ type trusted struct {
 	all            bool
 	// overlap is what is wrong between the pins in force.
 	overlap error
+	seeds   []string                  // where the members of authority.membersDir are found
 	members []clustermesh.ClusterName // the pinned clusters, sorted; nil if all is true
 	remotes []plan.Remote             // the pinned pod ranges of other clusters, if the mesh is strict
 }
@@ -191,6 +196,7 @@ func (d *Daemon) savePins(text string) {
 func (d *Daemon) repin(text string, pins authority.Pins) error {
 	d.gossip.Repin(pins)
 	d.pinned(pins)
+	d.trust.seeds = trustlevel.Seeds(text, d.who.Cluster)
 	d.savePins(text)
 	d.log.Info("the pins changed", "clusters", len(pins))
 	return nil
@@ -200,9 +206,9 @@ func (d *Daemon) repin(text string, pins authority.Pins) error {
 // else with the pins in force.
 func (d *Daemon) followPins() []clustermesh.Problem {
 	pins, problems := d.files.pins.Next()
-	_, err := d.files.pins.Source().Now()
+	text, err := d.files.pins.Source().Now()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && d.config.Authority.later() && len(pins) == 0:
+	case d.config.Authority.later() && len(pins) == 0 && (errors.Is(err, fs.ErrNotExist) || trustlevel.Awaited(text, d.who.Cluster)):
 		return nil // they come later, and trustlevel.Open reports that
 	case len(problems) > 0 || d.trust.overlap == nil:
 		return problems

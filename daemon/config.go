@@ -169,6 +169,9 @@ type AuthorityConfig struct {
 	RootFile string `json:"rootFile,omitempty"`
 	// PinsFile lists the clusters that are trusted. It is read again when it changes.
 	PinsFile string `json:"pinsFile,omitempty"`
+	// MembersDir holds a file for each cluster, as authority.Member. If there are any, the clusters in them are
+	// trusted, and those in PinsFile but this one are not. It is read again when it changes.
+	MembersDir string `json:"membersDir,omitempty"`
 	// TrustLevel is whether only the clusters in PinsFile are trusted, which is the default.
 	TrustLevel TrustLevel `json:"believe,omitempty"`
 	// TrustLevelFile has the same setting, and can come later: until it exists, every holder of the
@@ -180,6 +183,8 @@ type AuthorityConfig struct {
 	// Make names the objects in which the leader makes the root and the cluster's own pin, if there are
 	// none.
 	Make *MakeConfig `json:"make,omitempty"`
+	// Publish names the ConfigMap in which the leader says what others need to pin this cluster.
+	Publish string `json:"publish,omitempty"`
 }
 
 // MakeConfig names a Secret for the root, a ConfigMap for the pins, and one that TrustLevelFile comes from.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -43,9 +44,10 @@ func (d *Daemon) watchFiles(c Config, changed notify.Signal) files {
 			Problem: clustermesh.Problem{Code: problem.GossipKeyUnreadable, Object: "gossip key", Field: "gossip.keyFile", File: c.Gossip.KeyFile,
 				Message: "cannot be used, so the last one stays in force", Try: "copy the file from another machine of the clusterset again"},
 		}),
-		pins: watch.Follow(watch.File(c.Authority.PinsFile, changed), watch.Rule[authority.Pins]{
+		pins: watch.Follow(watch.Files(pinsAndMembers(c.Authority), changed), watch.Rule[authority.Pins]{
 			Parse: func(text string) (authority.Pins, error) {
-				return trustlevel.ParsePins(text, d.who.Cluster, d.keys.root)
+				pins, err := trustlevel.ParsePins(text, d.who.Cluster, d.keys.root)
+				return pins, cmp.Or(err, trustlevel.Lost(text, d.files.pins.Text(), pins))
 			},
 			Use: d.repin,
 			Problem: clustermesh.Problem{Code: problem.PinsFile, Object: "pins", Field: "authority.pinsFile", File: c.Authority.PinsFile,
@@ -81,8 +83,8 @@ func (f files) run(ctx context.Context) error {
 // follow puts the files' present values in force, and returns what is wrong with them. Later files can
 // depend on earlier ones.
 func (d *Daemon) follow(local clustermesh.Local) []clustermesh.Problem {
-	seeds := d.seed(local)
 	pins := d.followPins()
+	seeds := d.seed(local) // members have some, too
 	believe, lent := d.followTrustLevel(), d.followLoan()
 	_, keys := d.files.keys.Next()
 	_, guests := d.files.guests.Next()

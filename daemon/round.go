@@ -153,6 +153,7 @@ func (r *round) show(s turn.Show) {
 	o := r.openness(m.state, r.in.Local)
 	m.problems = slices.Concat(r.problems, m.result.Problems, r.leaderless(m.state, time.Now()), o.Problems(r.self().Cluster), ill, publicNames(r.config.DNS, m.result, m.table))
 	r.makeKeys(o, m.state, r.in.Local)
+	r.publishMember(m.state, r.in.Local)
 	if r.err == nil {
 		m.applied = time.Now()
 	}

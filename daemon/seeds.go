@@ -25,7 +25,7 @@ func parseSeeds(text string) (out []string) {
 func (d *Daemon) seed(local clustermesh.Local) []clustermesh.Problem {
 	fromFile, problems := d.files.seeds.Next()
 	all := gossip.Seeds{
-		Listed: slices.Concat(d.config.Gossip.Seeds, fromFile),
+		Listed: slices.Concat(d.config.Gossip.Seeds, fromFile, d.trust.seeds),
 		Hints:  d.kube.hints(local.Nodes, d.self().Node, d.who.Advertise.Port()),
 	}
 	if err := d.gossip.SetSeeds(all); err != nil {

@@ -105,6 +105,9 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 	if m := c.Authority.Make; m != nil {
 		out.maker = &maker{client: client, namespace: k.Namespace, names: *m, poke: notify.New()}
 	}
+	if name := c.Authority.Publish; name != "" {
+		out.publisher = &publisher{client: client, namespace: k.Namespace, name: name, poke: notify.New()}
+	}
 	out.dns = newDNSWatch(c.DNS, client.ClusterDNS, wake)
 	out.leader = kube.NewLeader(kube.LeaderConfig{
 		Client: client, Namespace: k.Namespace, Node: node, Term: out.term, Log: log.With("part", "leader"),
@@ -131,6 +134,7 @@ type kubernetes struct {
 	namespace      string // strait's own
 	followsConfigs bool   // configurations of other clusters are accepted
 	maker          *maker // nil if the leader makes no keys
+	publisher      *publisher
 }
 
 // term does a leader's work until ctx is done.
@@ -140,6 +144,9 @@ func (k *kubernetes) term(ctx context.Context) error {
 	g.Go(func() error { return k.dns.run(ctx) })
 	if k.maker != nil {
 		g.Go(func() error { return k.maker.run(ctx) })
+	}
+	if k.publisher != nil {
+		g.Go(func() error { return k.publisher.run(ctx) })
 	}
 	return g.Wait()
 }

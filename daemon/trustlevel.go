@@ -71,7 +71,7 @@ func (d *Daemon) openness(s clustermesh.State, local clustermesh.Local) trustlev
 		d.againIn(openPause)
 	}
 	o.Company = trustlevel.CompanyOf(d.self().Origin(), s, pins, sealed)
-	o.Company.Seeds = len(d.config.Gossip.Seeds)+len(d.files.seeds.Get()) > 0
+	o.Company.Seeds = len(d.config.Gossip.Seeds)+len(d.files.seeds.Get())+len(d.trust.seeds) > 0
 	return o
 }
 

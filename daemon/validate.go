@@ -71,6 +71,12 @@ func (c Config) validateAuthority(m *mistakes) {
 		m.add("authority.make", "names a Secret and two ConfigMaps: set secret, pins and believe")
 	}
 	switch {
+	case a.MembersDir != "" && a.PinsFile == "":
+		m.add("authority.membersDir", "is only for machines with authority.pinsFile, which has this cluster's own pin: set that, or remove this field")
+	case a.Publish != "" && c.leaderDir() == "":
+		m.add("authority.publish", "needs source.kubernetes.leaderDir: the leader writes the ConfigMap with the root that is lent to it; set that, or remove this field")
+	}
+	switch {
 	case a.TokenFile == "" && k && !a.leads():
 		m.add("authority.tokenFile", "is required without authority.rootFile: the machine proves with it to one that has the root which node it is")
 	case a.TokenFile != "" && (!k || a.leads()):
@@ -168,7 +174,7 @@ func (c Config) validateAddresses(m *mistakes) {
 		m.add("gossip.seedsFile", "%q is not an absolute path", f)
 	}
 	for _, x := range []struct{ field, path string }{
-		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile},
+		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile}, {"authority.membersDir", c.Authority.MembersDir},
 		{"authority.tokenFile", c.Authority.TokenFile}, {"authority.believeFile", c.Authority.TrustLevelFile}, {"source.kubernetes.leaderDir", c.leaderDir()},
 		{"mesh.peersFile", c.Mesh.PeersFile},
 	} {

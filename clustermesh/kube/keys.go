@@ -2,11 +2,15 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"strait.io/strait/clustermesh/written"
 )
 
 // keptLabels are those of what is made once, and never changed by strait's daemons. It has no label of what the
@@ -27,6 +31,22 @@ func (c Client) MakeConfigMap(ctx context.Context, namespace, name string, data 
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: keptLabels}, Data: data,
 	}, metav1.CreateOptions{})
 	return made("ConfigMap", namespace, name, err)
+}
+
+// WriteConfigMap writes a ConfigMap of strait's own, whatever it said before.
+func (c Client) WriteConfigMap(ctx context.Context, namespace, name string, data map[string]string) error {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": namespace, "labels": keptLabels}, "data": data,
+	})
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = c.core.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: written.Manager, Force: &force})
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return nil
 }
 
 func made(kind, namespace, name string, err error) error {

@@ -49,6 +49,8 @@ const (
 	KeysSecret          = "strait-authority"
 	PinsConfigMap       = "strait-pins"
 	TrustLevelConfigMap = "strait-believe"
+	// ThisClusterConfigMap says what other clusters need to pin this one.
+	ThisClusterConfigMap = "strait-this-cluster"
 )
 
 // Writer is a part of the leader that writes.
@@ -136,7 +138,7 @@ var Rows = []Row{
 
 	{Kind: "Lease", Resource: resource("coordination.k8s.io", "v1", "leases"), By: Leader, Names: []string{LeaderLease}, End: Named},
 	{Kind: "Secret", Resource: resource("", "v1", "secrets"), By: Keys, Names: []string{KeysSecret}, End: Named},
-	{Kind: "ConfigMap", Resource: resource("", "v1", "configmaps"), By: Keys, Names: []string{PinsConfigMap, TrustLevelConfigMap}, End: Named},
+	{Kind: "ConfigMap", Resource: resource("", "v1", "configmaps"), By: Keys, Names: []string{PinsConfigMap, TrustLevelConfigMap, ThisClusterConfigMap}, End: Named},
 }
 
 func resource(group, version, plural string) schema.GroupVersionResource {

@@ -12,9 +12,9 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// ParsePins reads the pins of a cluster. They must contain its own.
+// ParsePins reads the pins of a cluster, a text of Listed. They must contain its own.
 func ParsePins(text string, own clustermesh.ClusterName, root *authority.PrivateKey) (authority.Pins, error) {
-	pins, err := authority.ParsePins([]byte(text))
+	pins, err := Pins(text, own)
 	if err != nil {
 		return nil, err
 	}

@@ -54,14 +54,21 @@ func New[T any](c Config[T]) *Source[T] {
 
 // File follows the text of a file; without a path it is empty.
 func File(path string, changed notify.Signal) *Source[string] {
-	c := Config[string]{Every: filePause, Same: func(a, b string) bool { return a == b }, Changed: changed}
-	if path != "" {
-		c.Read = func() (string, error) {
-			b, err := durable.Read(path, maxFile)
-			return string(b), err
-		}
+	if path == "" {
+		return Files(nil, changed)
 	}
-	return New(c)
+	return Files(func() (string, error) { return Text(path) }, changed)
+}
+
+// Files follows what is read of several files as one text; without read it is empty.
+func Files(read func() (string, error), changed notify.Signal) *Source[string] {
+	return New(Config[string]{Read: read, Every: filePause, Same: func(a, b string) bool { return a == b }, Changed: changed})
+}
+
+// Text reads a file as File does.
+func Text(path string) (string, error) {
+	b, err := durable.Read(path, maxFile)
+	return string(b), err
 }
 
 // Run reads the Source until ctx is done.

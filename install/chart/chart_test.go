@@ -225,11 +225,14 @@ func TestAuthority(t *testing.T) {
 		}
 		return string(text)
 	}
-	const files = "pinsFile:/etc/strait/authority/pins.yaml tokenFile:/etc/strait/authority/token]"
+	const members, pinned = "membersDir:/etc/strait-members ", "pinsFile:/etc/strait/authority/pins.yaml "
+	const token = "tokenFile:/etc/strait/authority/token]"
+	const files = members + pinned + token
 	auto := func(secret, pins string) string {
-		return "map[believeFile:/etc/strait/authority/believe make:map[believe:strait-believe pins:" + pins + " secret:" + secret + "] " + files
+		return "map[believeFile:/etc/strait/authority/believe make:map[believe:strait-believe pins:" + pins + " secret:" + secret + "] " + members + pinned +
+			"publish:strait-this-cluster " + token
 	}
-	mounts, optional := []string{"pins.yaml", "strait-pins", "strait-believe", "strait.io/signer"}, []string{"root.key", "strait-authority"}
+	mounts, optional := []string{"pins.yaml", "strait-pins", "strait-believe", "strait-members", "strait.io/signer"}, []string{"root.key", "strait-authority"}
 	for values, c := range map[string]struct {
 		authority       string
 		daemons, leader []string
@@ -237,30 +240,30 @@ func TestAuthority(t *testing.T) {
 		"{}":                      {auto("strait-authority", "strait-pins"), mounts, optional},
 		"authority: {sign: true}": {auto("strait-authority", "strait-pins"), mounts, optional},
 		"ownWritesPolicy: false":  {"map[believeFile:/etc/strait/authority/believe " + files, mounts, optional},
-		"authority: {mode: null, sign: true, pin: true}": {"map[" + files, []string{"pins.yaml", "strait-pins", "strait.io/signer"}, optional},
+		"authority: {mode: null, sign: true, pin: true}": {"map[" + files, []string{"pins.yaml", "strait-pins", "strait-members", "strait.io/signer"}, optional},
 		"authority: {mode: 'off'}":                       {"map[mode:off]", nil, nil},
 		"authority: {mode: off}":                         {"map[mode:off]", nil, nil},
 		"authority: {sign: false}":                       {"map[mode:off]", nil, nil},
-		"authority: {mode: pinned}":                      {"map[" + files, []string{"pins.yaml", "strait-pins", "strait.io/signer"}, optional},
-		"authority: {pin: true}":                         {"map[" + files, []string{"pins.yaml", "strait-pins", "strait.io/signer"}, optional},
+		"authority: {mode: pinned}":                      {"map[" + files, []string{"pins.yaml", "strait-pins", "strait-members", "strait.io/signer"}, optional},
+		"authority: {pin: true}":                         {"map[" + files, []string{"pins.yaml", "strait-pins", "strait-members", "strait.io/signer"}, optional},
 		"authority: {sign: true, pin: no}":               {auto("strait-authority", "strait-pins"), mounts, optional},
 		"authority: {sign: true, pin: true, secret: mine, configMap: ours}": {"map[" + files,
-			[]string{"pins.yaml", "name: ours", "strait.io/signer"}, []string{"root.key", "name: mine"}},
+			[]string{"pins.yaml", "strait-members", "name: ours", "strait.io/signer"}, []string{"root.key", "name: mine"}},
 	} {
 		all := render(t, values)
 		if got := fmt.Sprint(configOf(t, all)["authority"]); got != c.authority {
 			t.Errorf("%s: authority %s", values, got)
 		}
 		for workload, mounted := range map[string][]string{"DaemonSet/strait": c.daemons, "Deployment/strait-leader": c.leader} {
-			for _, want := range []string{"root.key", "pins.yaml", "strait-pins", "strait-believe", "name: ours", "strait-authority", "name: mine", "strait.io/signer"} {
+			for _, want := range []string{"root.key", "pins.yaml", "strait-pins", "strait-believe", "strait-members", "name: ours", "strait-authority", "name: mine", "strait.io/signer"} {
 				if is := strings.Contains(sources(all, workload), want); is != slices.Contains(mounted, want) {
 					t.Errorf("%s: %s: %s is mounted: %v\n%s", values, workload, want, is, sources(all, workload))
 				}
 			}
 		}
 	}
-	// Who waits for keys does so because they are not optional; strait-peers always is.
-	for values, want := range map[string][2]int{"{}": {3, 1}, "authority: {mode: pinned}": {1, 0}, "authority: {mode: 'off'}": {1, 0}} {
+	// Who waits for keys does so because they are not optional; strait-peers always is, and so are seeds and members.
+	for values, want := range map[string][2]int{"{}": {5, 1}, "authority: {mode: pinned}": {3, 0}, "authority: {mode: 'off'}": {2, 0}} {
 		all := render(t, values)
 		for i, workload := range []string{"DaemonSet/strait", "Deployment/strait-leader"} {
 			if got := strings.Count(sources(all, workload), "optional: true"); got != want[i] {

@@ -48,7 +48,9 @@ func TestRights(t *testing.T) {
 	lease.ResourceNames = []string{"strait-leader"}
 	signer := append(slices.Clone(leader), rule("tokenreviews.authentication.k8s.io", "create"))
 	leases := []rbacv1.PolicyRule{rule("leases.coordination.k8s.io", "create"), lease}
-	makes := append(slices.Clone(leases), rule("secrets", "create"), rule("configmaps", "create"))
+	told := rule("configmaps", "patch")
+	told.ResourceNames = []string{"strait-this-cluster"}
+	makes := append(slices.Clone(leases), rule("secrets", "create"), rule("configmaps", "create"), told)
 	for _, x := range []struct {
 		values       string
 		leader, role []rbacv1.PolicyRule

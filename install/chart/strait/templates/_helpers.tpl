@@ -74,6 +74,8 @@ app.kubernetes.io/part-of: strait
 {{- $mode := include "strait.authority" . -}}
 {{- if eq $mode "off" }}{{ $authority = dict "mode" "off" }}{{ end -}}
 {{- if eq $mode "auto" }}{{ $_ := set $authority "believeFile" "/etc/strait/authority/believe" }}{{ end -}}
+{{- if ne $mode "off" }}{{ $_ := set $authority "membersDir" "/etc/strait-members" }}{{ end -}}
+{{- if include "strait.makesKeys" . }}{{ $_ := set $authority "publish" "strait-this-cluster" }}{{ end -}}
 {{- if include "strait.makesKeys" . }}{{ $_ := set $authority "make" (dict "secret" $v.authority.secret "pins" $v.authority.configMap "believe" "strait-believe") }}{{ end -}}
 {{- $_ := set $c "authority" $authority -}}
 {{- if $v.view.enabled }}{{ $_ := set $c "viewGroup" (include "strait.viewGroup" . | int) }}{{ end -}}

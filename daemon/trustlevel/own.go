@@ -1,0 +1,86 @@
+package trustlevel
+
+import (
+	"net/netip"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
+)
+
+// Own is what a cluster tells of itself from.
+type Own struct {
+	Cluster clustermesh.ClusterName
+	UID     string
+	// Pin is the own pin in force.
+	Pin authority.Pin
+	// Root is the public key of the root that is lent to this node.
+	Root authority.PublicKey
+	// Nodes are its Node objects, and Port is that of their daemons' gossip.
+	Nodes []clustermesh.Node
+	Port  uint16
+	State clustermesh.State
+	// Signed are the roots that signed the statements about its nodes.
+	Signed map[clustermesh.Origin]authority.PublicKey
+}
+
+// Member returns what others should pin of the cluster, and where they find it: its own pin, widened by what
+// lies outside of it, with the root that it signs with now. While another root in the pin still counts for
+// a node, it is listed too, so that who copies the document cuts off none.
+func (o Own) Member() authority.Member {
+	m := authority.Member{Pin: o.Pin}
+	m.Cluster, m.UID, m.Roots = o.Cluster, o.UID, []authority.PublicKey{o.Root}
+	for _, root := range o.Pin.Roots {
+		if root != o.Root && o.signs(root) {
+			m.Roots = append(m.Roots, root)
+		}
+	}
+	m.Pods = covering(o.Pin.Pods, OwnPin(o.Cluster, o.UID, o.Nodes, o.State).Pods)
+	var machines []netip.Prefix
+	for _, n := range o.Nodes {
+		for _, a := range n.Addresses {
+			machines = append(machines, machinesAround(a))
+		}
+		m.Regions = with(m.Regions, n.Locality.Region)
+		m.Zones = with(m.Zones, n.Locality.Zone)
+		if len(n.Addresses) > 0 && len(m.Seeds) < authority.MaxSeeds {
+			m.Seeds = append(m.Seeds, netip.AddrPortFrom(n.Addresses[0], o.Port).String())
+		}
+	}
+	m.Nodes = covering(o.Pin.Nodes, machines)
+	slices.Sort(m.Seeds)
+	return m
+}
+
+func (o Own) signs(root authority.PublicKey) bool {
+	for origin, by := range o.Signed {
+		if origin.Cluster == o.Cluster && by == root {
+			return true
+		}
+	}
+	return false
+}
+
+// covering returns the ranges, and those of more that are in none of them.
+func covering(have, more []netip.Prefix) []netip.Prefix {
+	return distinct(slices.Concat(have, more))
+}
+
+// with returns a sorted list that has one more.
+func with(list []string, one string) []string {
+	if slices.Contains(list, one) {
+		return list
+	}
+	list = append(slices.Clone(list), one)
+	slices.Sort(list)
+	return list
+}
+
+// machinesAround returns the range of machines that connect would propose for one.
+func machinesAround(a netip.Addr) netip.Prefix {
+	bits := 24
+	if a.Is6() {
+		bits = 64
+	}
+	return netip.PrefixFrom(a, bits).Masked()
+}
