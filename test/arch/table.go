@@ -200,7 +200,7 @@ var Table = []Package{
 	}},
 	{Path: "demo/lab", Imports: []string{"internal/fabric"}},
 	{Path: "demo/traffic"},
-	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/manifest"}},
+	{Path: "install/examples", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/manifest", "install/chart"}},
 	// How strait is installed in clusters. These packages know only the daemon's API, and what to
 	// remove. The chart's tests compare what its admission policy bars with what the daemon bars, and
 	// its ClusterRoles with what the daemon reads and writes.
@@ -285,7 +285,7 @@ var Table = []Package{
 	{Path: "test/kubelab/run", Imports: []string{"test/kubelab", "test/kubelab/programs"}},
 	{Path: "test/kube/serve"},
 	{Path: "test/cni", Tests: []string{"daemon/api", "test/kubelab", "test/kubelab/apiserver"}},
-	{Path: "test/kube", Tests: []string{"daemon/api", "install/image/oci", "test/alerts", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
+	{Path: "test/kube", Tests: []string{"clustermesh/authority", "daemon/api", "install/chart", "install/image/oci", "test/alerts", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
 		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/optout", "daemon/plan", "daemon/turn",
 		"internal/l4",
@@ -424,7 +424,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "sigs.k8s.io/yaml",
 		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cli", "cli/fleet", "cli/node", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust", "test/alerts"},
-		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "test/faults", "test/monitoring"},
+		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "install/examples", "test/faults", "test/kube", "test/monitoring"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 

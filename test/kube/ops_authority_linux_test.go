@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -172,16 +173,19 @@ func (o *ops) hasSlicesOf(t *testing.T, cluster, other string, want bool) {
 // shows waits until strait members on a node of a cluster shows lines.
 func (o *ops) shows(t *testing.T, cluster string, lines ...string) {
 	t.Helper()
-	testutil.Eventually(t, 30*time.Second, func() error {
-		out, err := o.InCluster(t.Context(), cluster, kubelab.DaemonContainer, "/strait", "members", "--ascii")
-		if err != nil {
-			return err
+	testutil.Eventually(t, 30*time.Second, func() error { return o.showing(t.Context(), cluster, lines...) })
+}
+
+// showing returns an error unless it shows them now.
+func (o *ops) showing(ctx context.Context, cluster string, lines ...string) error {
+	out, err := o.InCluster(ctx, cluster, kubelab.DaemonContainer, "/strait", "members", "--ascii")
+	if err != nil {
+		return err
+	}
+	for _, want := range lines {
+		if !regexp.MustCompile(want).MatchString(out) {
+			return fmt.Errorf("%s: no line of strait members is %s:\n%s", cluster, want, out)
 		}
-		for _, want := range lines {
-			if !regexp.MustCompile(want).MatchString(out) {
-				return fmt.Errorf("%s: no line of strait members is %s:\n%s", cluster, want, out)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -53,6 +53,7 @@ func TestOps(t *testing.T) {
 		{"Upgrade", testUpgrade},
 		{"Uninstall", testUninstall},
 		{"Pages", testPages},
+		{"GitOps", testGitOps},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, o) })
 	}
