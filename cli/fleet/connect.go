@@ -57,6 +57,9 @@ func connect(ctx context.Context, a *cli.App, t target, contexts []string, f pin
 	if err != nil {
 		return err
 	}
+	if err := refuseListed(ctx, m.clusters...); err != nil {
+		return err
+	}
 	b, err := bundle.Merge(m.views, freshKey())
 	if err != nil {
 		return fmt.Errorf("cannot join:\n%w", err)

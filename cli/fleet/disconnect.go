@@ -40,6 +40,9 @@ func disconnect(ctx context.Context, a *cli.App, t target, contexts []string, id
 	if err != nil {
 		return err
 	}
+	if err := refuseListed(ctx, m.clusters...); err != nil {
+		return err
+	}
 	rest, err := bundle.Disconnect(m.views, id)
 	if err != nil {
 		return fmt.Errorf("cannot disconnect: %w", err)

@@ -18,6 +18,9 @@ func evictMembers(ctx context.Context, a *cli.App, t target, contexts []string, 
 	if err != nil {
 		return err
 	}
+	if err := notListed(ctx, vaults); err != nil {
+		return err
+	}
 	changed, keys, err := evict(ctx, a, vaults, id, yes)
 	if err != nil || len(changed) == 0 {
 		return err

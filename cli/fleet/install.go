@@ -225,6 +225,9 @@ func applyChart(ctx context.Context, a *cli.App, c *cluster.Cluster, values char
 		return err
 	}
 	a.Printer().Line("%s: image %s", c.Context, daemonImage(docs))
+	if err := warnKept(ctx, a, c); err != nil {
+		return err
+	}
 	if err := warnPreflight(ctx, a, c, values); err != nil {
 		return err
 	}

@@ -40,7 +40,10 @@ func rotateMembers(ctx context.Context, a *cli.App, t target, contexts []string,
 // thatPin returns the vaults of all contexts, each of which must pin the cluster, and which of them
 // is its own.
 func thatPin(ctx context.Context, t target, contexts []string, id clustermesh.ClusterName) (vaults []vault.Vault, own int, err error) {
-	if vaults, err = secrets(t, contexts); err != nil {
+	if vaults, err = secrets(t, contexts); err == nil {
+		err = notListed(ctx, vaults)
+	}
+	if err != nil {
 		return nil, 0, err
 	}
 	own = -1
@@ -77,6 +80,9 @@ func thatPin(ctx context.Context, t target, contexts []string, id clustermesh.Cl
 func rotateGossipMembers(ctx context.Context, a *cli.App, t target, contexts []string) error {
 	vaults, err := secrets(t, contexts)
 	if err != nil {
+		return err
+	}
+	if err := notListed(ctx, vaults); err != nil {
 		return err
 	}
 	var named []string

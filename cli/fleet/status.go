@@ -30,7 +30,13 @@ func clustersetStatusCommand(a *cli.App) *cobra.Command {
 			}
 			for i, v := range m.views {
 				joined := "none yet"
-				if v.Have != nil {
+				listed, err := m.clusters[i].ListedMembers(cmd.Context())
+				if err != nil {
+					return unknown(err)
+				}
+				if len(listed) > 0 {
+					joined = "those in the ConfigMap " + cluster.MembersConfigMap + ": " + strings.Join(listed, ", ")
+				} else if v.Have != nil {
 					joined = strings.Join(v.Have.Members(), ", ") + "; gossip key " + v.Have.GossipKey.Fingerprint()
 				}
 				a.Printer().Line("%s: cluster %s; joined: %s", m.clusters[i].Context, v.Cluster.ID, joined)
