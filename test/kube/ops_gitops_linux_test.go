@@ -52,16 +52,15 @@ func testGitOps(t *testing.T, o *ops) {
 
 	r.lists() // no member yet
 	r.does("kubectl --context c1 apply")
-	r.does("kubectl --context c1 -n strait-system wait")
-	r.does("kubectl --context c2 -n strait-system wait")
 	for _, c := range []string{"c1", "c2"} {
-		r.isSynced(c) // before it is joined
-		r.believes(c, "c1 is alone", folders[c])
+		r.believes(c, "before it is joined", folders[c])
+		r.does("kubectl --context " + c + " -n strait-system wait")
+		r.isSynced(c)
 	}
 	r.lists("us-east", "eu-central")
 	r.does("kubectl --context c1 apply")
 	for c, other := range map[string]string{"c1": "eu-central", "c2": "us-east"} {
-		o.within(t, 3*time.Minute, c, `(?m)^`+other+` .* joined .* yes +SHA256:`)
+		r.shows(c, `(?m)^`+other+` .* joined .* yes +SHA256:`)
 		r.believes(c, "the two are joined", "us-east", "eu-central")
 	}
 	o.shell(t, "c1", "gitops", "c1n1", "", idle)
@@ -181,10 +180,34 @@ func (r *repository) script(place, text string) string {
 	return string(out)
 }
 
+// nudge has the kubelets of a cluster pass on now what changed, and not only after a minute or two.
+func (r *repository) nudge(cluster string) {
+	r.Helper()
+	kubectl(r.T, cluster, "-n", "strait-system", "annotate", "pods", "--all", "--overwrite", fmt.Sprintf("strait.io/nudged=%d", time.Now().UnixNano()))
+}
+
+// nudgeEvery is how often it has to, while several things follow each other.
+const nudgeEvery = 10 * time.Second
+
+// await waits for what depends on the volumes of pods in a cluster.
+func (r *repository) await(cluster string, check func() error) {
+	r.Helper()
+	began, nudged := time.Now(), time.Time{}
+	testutil.Eventually(r, 3*time.Minute, func() error {
+		err := check()
+		if err != nil && time.Since(nudged) > nudgeEvery {
+			nudged = time.Now()
+			r.nudge(cluster)
+		}
+		return err
+	})
+	r.Logf("%s followed after %s", cluster, time.Since(began).Round(time.Second))
+}
+
 // believes waits until a cluster believes only what is signed, and exactly these clusters.
 func (r *repository) believes(cluster, when string, others ...string) {
 	r.Helper()
-	testutil.Eventually(r, 3*time.Minute, func() error {
+	r.await(cluster, func() error {
 		out, err := r.o.InCluster(r.Context(), cluster, kubelab.DaemonContainer, "/strait", "status", "-o", "json")
 		if err != nil && out == "" {
 			return err
@@ -220,10 +243,11 @@ func (r *repository) isKept(cluster string) {
 	r.Helper()
 	before := r.written(cluster)
 	r.isSynced(cluster)
-	for range 2 {
+	r.script("kubectl apply", "kubectl --context "+cluster+" apply --server-side -k clusters/"+folders[cluster])
+	r.isSynced(cluster)
+	for range 2 { // from the second time on, it prunes what has its label
 		r.script("kubectl apply --prune", "kubectl --context "+cluster+" -n strait-system apply --server-side --prune --applyset=strait-gitops -k clusters/"+folders[cluster])
 	}
-	r.isSynced(cluster)
 	if after := r.written(cluster); after != before {
 		r.Errorf("%s: before it was applied again\n%s\nafter\n%s", cluster, before, after)
 	}
@@ -254,10 +278,10 @@ func (r *repository) rotates() {
 	r.applies()
 	both := regexp.QuoteMeta(old.Fingerprint() + " " + next.Fingerprint())
 	for _, c := range []string{"c1", "c2"} {
-		r.o.within(r.T, 3*time.Minute, c, `(?m)^eu-central .*`+both)
+		r.shows(c, `(?m)^eu-central .*`+both)
 	}
 	r.does("openssl pkey -in next.pem -outform DER")
-	testutil.Eventually(r, 3*time.Minute, func() error {
+	r.await("c2", func() error {
 		text, err := r.o.Kubectl(r.Context(), "c2", nil, "-n", "strait-system", "get", "configmap", "strait-this-cluster", "-o", `go-template={{index .data "member.yaml"}}`)
 		if err == nil && (!strings.Contains(text, next.String()) || strings.Contains(text, old.String())) {
 			err = fmt.Errorf("eu-central says of itself\n%s\nwant the root %s alone", text, next)
@@ -269,9 +293,10 @@ func (r *repository) rotates() {
 	})
 	r.applies()
 	for _, c := range []string{"c1", "c2"} {
-		r.o.within(r.T, 3*time.Minute, c, `(?m)^eu-central .* `+regexp.QuoteMeta(next.Fingerprint())+` `, `(?m)^  c2n2 .* SHA256:`)
-		r.o.without(r.T, c, old.Fingerprint())
+		r.shows(c, `(?m)^eu-central .* `+regexp.QuoteMeta(next.Fingerprint())+` `, `(?m)^  c2n2 .* SHA256:`)
+		r.hides(c, old.Fingerprint())
 	}
+	r.does("kubectl --context c1 -n strait-system annotate")
 	r.does("kubectl --context c1 -n strait-system exec")
 	load.mustBeWhole(r.T, since)
 }
@@ -292,23 +317,21 @@ func (r *repository) leaves() {
 	must(r, os.Remove(file))
 	r.lists("us-east")
 	r.does("kubectl --context c1 apply")
-	r.o.without(r.T, "c1", "c2n1")
+	r.hides("c1", "c2n1")
 	r.o.hasSlicesOf(r.T, "c1", "eu-central", false)
 }
 
-// within waits until strait members on a node of a cluster shows lines: a kubelet takes a while to pass on what changed.
-func (o *ops) within(t *testing.T, d time.Duration, cluster string, lines ...string) {
-	t.Helper()
-	began := time.Now()
-	testutil.Eventually(t, d, func() error { return o.showing(t.Context(), cluster, lines...) })
-	t.Logf("%s shows %q after %s", cluster, lines, time.Since(began).Round(time.Second))
+// shows waits until strait members on a node of a cluster shows lines.
+func (r *repository) shows(cluster string, lines ...string) {
+	r.Helper()
+	r.await(cluster, func() error { return r.o.showing(r.Context(), cluster, lines...) })
 }
 
-// without waits until it no longer shows a word.
-func (o *ops) without(t *testing.T, cluster, word string) {
-	t.Helper()
-	testutil.Eventually(t, 3*time.Minute, func() error {
-		out, err := o.InCluster(t.Context(), cluster, kubelab.DaemonContainer, "/strait", "members", "--ascii")
+// hides waits until it no longer shows a word.
+func (r *repository) hides(cluster, word string) {
+	r.Helper()
+	r.await(cluster, func() error {
+		out, err := r.o.InCluster(r.Context(), cluster, kubelab.DaemonContainer, "/strait", "members", "--ascii")
 		if err == nil && strings.Contains(out, word) {
 			err = errors.New(cluster + " still shows " + word + ":\n" + out)
 		}

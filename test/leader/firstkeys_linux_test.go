@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab/apiserver"
@@ -26,7 +28,7 @@ type keyless struct {
 	dir string
 }
 
-const mounted = `{.data.pins\.yaml}{.data.believe}{.data.root\.key}`
+const mounted = `{.data.pins\.yaml}{.data.believe}{.data.root\.key}{.data.member\.yaml}`
 
 func newKeyless(t *testing.T, size int) keyless {
 	t.Helper()
@@ -35,7 +37,7 @@ func newKeyless(t *testing.T, size int) keyless {
 	lab := apiserver.Lab(t, clusters)
 	t.Cleanup(func() { // when the daemon is gone, which would make them again
 		_, err := lab.Kubectl(context.Background(), "c1", nil, "-n", "strait-system", "delete", "--ignore-not-found",
-			"secret/strait-authority", "configmap/strait-pins", "configmap/strait-believe")
+			"secret/strait-authority", "configmap/strait-pins", "configmap/strait-believe", "configmap/strait-this-cluster")
 		if err != nil {
 			t.Error(err)
 		}
@@ -58,7 +60,8 @@ func newKeyless(t *testing.T, size int) keyless {
 			delete(config["gossip"].(tree), "seeds")
 		}
 		config["authority"] = tree{"pinsFile": file("pins.yaml"), "tokenFile": file("token"), "believeFile": file("believe"),
-			"make": tree{"secret": "strait-authority", "pins": "strait-pins", "believe": "strait-believe"}}
+			"make":       tree{"secret": "strait-authority", "pins": "strait-pins", "believe": "strait-believe"},
+			"membersDir": file("members"), "publish": "strait-this-cluster"}
 	})
 	node := fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: c1-node}, spec: {podCIDR: 10.77.1.0/24, podCIDRs: [10.77.1.0/24]}, "+
 		"status: {addresses: [{type: InternalIP, address: %s}]}}", w.clusters[0].Gateway)
@@ -148,6 +151,7 @@ func TestFirstKeys(t *testing.T) {
 		return s.Authority == api.AuthorityPinned && s.Ready && s.Leader && open(s) == "" &&
 			slices.ContainsFunc(s.Clusters, func(c api.Cluster) bool { return c.Name == "of-c1" && c.Alive == 1 })
 	})
+	k.tells(pins)
 	// As GitOps does again and again.
 	for range 2 {
 		k.run(k.bin("strait"), "upgrade", "--kubeconfig", k.lab.Kubeconfig(), "--context", "c1")
@@ -164,7 +168,9 @@ func TestFirstKeys(t *testing.T) {
 		{"strait makes no ConfigMap but", []string{"create", "configmap", "other"}},
 		{"is forbidden", []string{"get", "secret", "strait-authority"}},
 		{"is forbidden", []string{"patch", "configmap", "strait-pins", "-p", `{"data": {"pins.yaml": ""}}`}},
+		{"is forbidden", []string{"patch", "configmap", "strait", "-p", `{"data": {"strait.yaml": ""}}`}},
 		{"is forbidden", []string{"delete", "configmap", "strait-believe"}},
+		{"is forbidden", []string{"delete", "configmap", "strait-this-cluster"}},
 		{"already exists", []string{"create", "secret", "generic", "strait-authority"}},
 	} {
 		k.refused("c1", "", c.words, append(slices.Clone(as), c.args...)...)
@@ -176,6 +182,60 @@ func TestFirstKeys(t *testing.T) {
 	k.must(os.Remove(filepath.Join(k.dir, "believe")))
 	time.Sleep(3 * time.Second)
 	k.says("without the word", func(s api.StatusAnswer) bool { return s.Authority == api.AuthorityPinned })
+}
+
+// tells demands that the leader publishes what others need to pin and find the cluster, without any secret, and again
+// when it changes; and that such a document, as a file of another cluster, has this one believe that.
+func (k keyless) tells(pins string) {
+	k.Helper()
+	read := func() (authority.Member, string) {
+		text := ""
+		testutil.Eventually(k, within, func() error {
+			if text = k.made("configmap/strait-this-cluster"); text == "" {
+				return errors.New("the leader publishes nothing of its cluster")
+			}
+			return nil
+		})
+		m, err := authority.ParseMember([]byte(text))
+		k.must(err)
+		return m, text
+	}
+	own, err := authority.ParsePins([]byte(pins))
+	k.must(err)
+	m, text := read()
+	if got := m.Roots; m.Cluster != "of-c1" || !slices.Equal(got, own["of-c1"].Roots) || len(m.Seeds) != 1 || len(m.Nodes) != 1 || !strings.Contains(fmt.Sprint(m.Pods), "10.77.0.0/16") {
+		k.Errorf("it publishes\n%s", text)
+	}
+	k.kubectl("c1", "label", "node", "c1-node", "topology.kubernetes.io/zone=z1")
+	testutil.Eventually(k, within, func() error {
+		if m, text := read(); !slices.Contains(m.Zones, "z1") {
+			return errors.New("the node's new zone is not published:\n" + text)
+		}
+		return nil
+	})
+	other := authority.Member{Pin: authority.Pin{Cluster: "of-c9", Roots: []authority.PublicKey{authority.PrivateKey{9}.Public()}}, Seeds: []string{"192.0.2.9:7946"}}
+	k.must(os.Mkdir(filepath.Join(k.dir, "members"), 0o755))
+	k.must(os.WriteFile(filepath.Join(k.dir, "members", "c9.yaml"), other.Encode(), 0o600))
+	pinned := func(want bool) {
+		k.Helper()
+		testutil.Eventually(k, within, func() error {
+			text, err := exec.CommandContext(k.Context(), k.bin("strait"), "members", "--socket", filepath.Join(k.world.dir, "c1", "run", "strait.sock")).Output()
+			if out := string(text); err == nil && (strings.Contains(out, "of-c9") != want || !strings.Contains(out, "of-c1")) {
+				err = fmt.Errorf("of-c9 is pinned, want %v:\n%s", want, out)
+			}
+			return err
+		})
+	}
+	pinned(true)
+	// A folder that is empty by mistake changes nothing; to leave is a decision.
+	k.must(os.Remove(filepath.Join(k.dir, "members", "c9.yaml")))
+	k.says("without members", func(s api.StatusAnswer) bool {
+		return slices.ContainsFunc(s.Problems, func(p clustermesh.Problem) bool { return p.Code == "STR2310" && strings.Contains(p.String(), "all at once") })
+	})
+	pinned(true)
+	_, text = read()
+	k.must(os.WriteFile(filepath.Join(k.dir, "members", "own.yaml"), []byte(text), 0o600))
+	pinned(false)
 }
 
 // TestFirstKeysBesideOthers: a cluster that is joined to another without pins gets keys too, goes on to
