@@ -64,6 +64,8 @@ type leading struct {
 	may        bool
 	root       *authority.PrivateKey
 	leaderless turn.Leaderless
+	// published is when publishMember last went through all nodes.
+	published time.Time
 }
 
 // followLoan puts the loan in force: the root, and with it the right to be elected. It

@@ -102,6 +102,14 @@ func (d *Daemon) publishMember(s clustermesh.State, local clustermesh.Local) {
 	if d.config.Authority.Publish == "" || root == nil || !local.NodesKnown || len(local.Nodes) == 0 {
 		return
 	}
+	if since := time.Since(d.leading.published); since < openPause {
+		d.againIn(openPause - since) // turns can follow each other fast, and this goes through all nodes
+		return
+	}
+	d.leading.published = time.Now()
+	if len(pin.Roots) > 1 {
+		d.againIn(openPause) // until one of them counts no more
+	}
 	signed := map[clustermesh.Origin]authority.PublicKey{}
 	for o, statement := range d.gossip.Trust().Statements {
 		signed[o] = statement.Root

@@ -73,6 +73,7 @@ func testGitOps(t *testing.T, o *ops) {
 	})
 	r.isKept("c1")
 	r.isKept("c2")
+	r.leavesToGit()
 	r.rotates()
 	r.leaves()
 	for _, b := range r.blocks {
@@ -250,6 +251,30 @@ func (r *repository) isKept(cluster string) {
 	}
 	if after := r.written(cluster); after != before {
 		r.Errorf("%s: before it was applied again\n%s\nafter\n%s", cluster, before, after)
+	}
+}
+
+// leavesToGit demands that commands which would change the members refuse, write nothing, and say where to change them;
+// and that one which shows them does.
+func (r *repository) leavesToGit() {
+	r.Helper()
+	contexts := []string{"--context", "c1", "--context", "c2"}
+	before := r.written("c1") + r.written("c2")
+	for _, command := range [][]string{
+		{"clusterset", "connect", "--yes"}, {"clusterset", "evict", "eu-central", "--yes"}, {"clusterset", "disconnect", "eu-central"},
+		{"clusterset", "rotate", "eu-central"}, {"clusterset", "rotate", "--gossip-key"},
+	} {
+		out, err := r.o.cliAll(r.T, append(command, contexts...)...)
+		if err == nil || !strings.Contains(out, "context c1: the ConfigMap strait-members lists which clusters this one believes (eu-central.yaml, us-east.yaml)") {
+			r.Errorf("strait %v: %v\n%s", command, err, out)
+		}
+	}
+	if after := r.written("c1") + r.written("c2"); after != before {
+		r.Errorf("commands that refused wrote\n%s\nbefore, and\n%s\nafter", before, after)
+	}
+	out, err := r.o.cliAll(r.T, append([]string{"clusterset", "status"}, contexts...)...)
+	if err != nil || strings.Count(out, "joined: those in the ConfigMap strait-members: eu-central.yaml, us-east.yaml") != 2 {
+		r.Errorf("strait clusterset status: %v\n%s", err, out)
 	}
 }
 
