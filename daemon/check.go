@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -61,13 +60,13 @@ func checkAuthority(c Config, own clustermesh.ClusterName) (out []clustermesh.Pr
 	if c.Authority.PinsFile == "" {
 		return out
 	}
-	text, err := os.ReadFile(c.Authority.PinsFile)
-	if errors.Is(err, fs.ErrNotExist) && c.Authority.later() {
+	text, err := pinsAndMembers(c.Authority)()
+	if c.Authority.later() && (errors.Is(err, fs.ErrNotExist) || trustlevel.Awaited(text, own)) {
 		return out // they come later
 	}
 	if err == nil {
 		var pins authority.Pins
-		if pins, err = trustlevel.ParsePins(string(text), own, root); err == nil {
+		if pins, err = trustlevel.ParsePins(text, own, root); err == nil {
 			err = pins.Overlap()
 		}
 	}
