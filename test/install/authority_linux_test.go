@@ -48,3 +48,18 @@ func TestAuthorityByDefault(t *testing.T) {
 	u.fails([]string{"upgrade", "--context", "c1", "--wait=false", "--authority=none"}, `authority.mode: "none" is invalid: use auto, pinned or off`)
 	u.kubectl("c1", "delete", "node", "first")
 }
+
+// TestFromRepository: install and upgrade say which tool will put its own back, and commands that change whom a
+// cluster believes refuse where a repository says that.
+func TestFromRepository(t *testing.T) {
+	u := newUser(t)
+	u.uninstallAtEnd("c1")
+	u.does(with(installC1, "--wait=false"))
+	u.kubectl("c1", "-n", "strait-system", "label", "daemonset", "strait", "kustomize.toolkit.fluxcd.io/name=strait", "kustomize.toolkit.fluxcd.io/namespace=flux-system")
+	u.does([]string{"upgrade", "--context", "c1", "--wait=false"}, "! c1: Flux (Kustomization flux-system/strait) applies strait from a repository, and puts back what this command changes")
+	u.kubectl("c1", "-n", "strait-system", "create", "configmap", "strait-members")
+	u.kubectl("c1", "-n", "strait-system", "patch", "configmap", "strait-members", "-p", `{"data": {"far.yaml": "cluster: far"}}`)
+	for _, command := range [][]string{{"evict", "far", "--yes"}, {"disconnect", "far"}, {"rotate", "far"}, {"rotate", "--gossip-key"}} {
+		u.fails(append(append([]string{"clusterset"}, command...), "--context", "c1"), "context c1: the ConfigMap strait-members lists which clusters this one believes (far.yaml); change its files in the repository")
+	}
+}
