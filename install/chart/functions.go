@@ -43,10 +43,11 @@ func functions(t *template.Template, files chartFiles) template.FuncMap {
 			pad := strings.Repeat(" ", n)
 			return "\n" + pad + strings.ReplaceAll(text, "\n", "\n"+pad)
 		},
-		"quote":   func(v any) string { return strconv.Quote(fmt.Sprint(v)) },
-		"squote":  func(v any) string { return "'" + fmt.Sprint(v) + "'" },
-		"replace": func(from, to, text string) string { return strings.ReplaceAll(text, from, to) },
-		"trunc":   func(n int, text string) string { return text[:min(n, len(text))] },
+		"quote":      func(v any) string { return strconv.Quote(fmt.Sprint(v)) },
+		"squote":     func(v any) string { return "'" + fmt.Sprint(v) + "'" },
+		"replace":    func(from, to, text string) string { return strings.ReplaceAll(text, from, to) },
+		"trunc":      func(n int, text string) string { return text[:min(n, len(text))] },
+		"trimSuffix": func(end, text string) string { return strings.TrimSuffix(text, end) },
 		"sha256sum": func(text string) string {
 			sum := sha256.Sum256([]byte(text))
 			return hex.EncodeToString(sum[:])
@@ -54,6 +55,13 @@ func functions(t *template.Template, files chartFiles) template.FuncMap {
 		"regexMatch": func(re, text string) bool {
 			ok, _ := regexp.MatchString(re, text) // an invalid expression matches nothing
 			return ok
+		},
+		"regexReplaceAll": func(re, text, by string) (string, error) {
+			r, err := regexp.Compile(re)
+			if err != nil {
+				return "", err
+			}
+			return r.ReplaceAllString(text, by), nil
 		},
 		"regexQuoteMeta": regexp.QuoteMeta,
 		"default": func(otherwise any, v ...any) any {

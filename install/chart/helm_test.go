@@ -67,38 +67,43 @@ func helm(t *testing.T, values chart.Values) map[string]map[string]any {
 	return objects(t, docs)
 }
 
+// helmValues are those with which the chart is rendered as by Helm.
+var helmValues = []string{
+	"{}",
+	"createNamespace: true\ninstallCRDs: false\ncluster: null",
+	"cluster: '1'",
+	"cluster: us-east\nmesh: {implementation: userspace, mtu: 1380, port: 51821}",
+	"mesh: {mode: 'off'}\ngossip: {port: 7000}\nlog: {level: debug, format: json}",
+	"admissionPolicy: true\nbarredNamespaces: [team-*, 'a?', '[ab]c', x.y]",
+	"admissionPolicy: true\nbarredNamespaces: [x]\nconfig: {source: {kubernetes: {barredNamespaces: ['team-[a-c]']}}}",
+	"admissionPolicy: true\nbarredNamespaces: [x]\nconfig: {source: {kubernetes: {barredNamespaces: []}}}",
+	"image: {repository: reg:5000/strait, digest: 'sha256:0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a'}\nimagePullSecrets: [{name: pull}]",
+	"image: {tag: v1.2.3, pullPolicy: Never}\npodAnnotations: {a: b}\ncommonLabels: {team: net}",
+	"bpf: {mount: true}\ncgroup: {path: /run/cg, hostPath: /run/cg, allowVirtualRoot: true}",
+	"bpf: {destroySockets: false}",
+	"acceptConfigFrom: [c1, c2]",
+	"config: {source: {kubernetes: {acceptConfigFrom: [c1]}}}",
+	"authority: {sign: true}\nleader: {replicas: 3, resources: null, nodeSelector: {trusted: 'yes', 'kubernetes.io/os': other}}",
+	"authority: {mode: 'off'}",
+	"authority: {mode: pinned}\nleader: {affinity: null}",
+	"authority: {sign: false}\naffinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}",
+	"ownWritesPolicy: false",
+	"authority: {sign: true, pin: true, secret: s, configMap: c}\nseLinuxOptions: {type: spc_t}",
+	"bpf: {mount: true}\nmesh: {implementation: userspace}\nseLinuxOptions: {type: spc_t}",
+	"dns: {listen: ['169.254.20.10:53'], upstreams: ['10.0.0.10:53'], fallThrough: cluster.local}",
+	"config: {bpf: {maxSockets: 65536}, mesh: {table: 7}, gossip: {bind: '[::]:7946'}, metrics: {listen: 'off'}}",
+	"clusterSetIPs: cidr\nclusterSetCIDRs: [241.0.0.0/8]\nimportSlices: none",
+	"derivedPrefix: ''",
+	"tolerations: [{key: a, operator: Exists}]\nnodeSelector: {zone: b}\naffinity: {nodeAffinity: {}}\nresources: null",
+	"metrics: {podMonitor: {enabled: true, labels: {release: p}}, prometheusRule: {enabled: true}, dashboards: {enabled: true, labels: {team: net}}}\nconfig: {metrics: {listen: '0.0.0.0:9965'}}",
+	"metrics: {podMonitor: {enabled: true}, listen: '[::]:9964'}",
+	"metrics: {listen: 'off'}",
+	"updateStrategy: {type: OnDelete, rollingUpdate: null}",
+}
+
 // TestHelm: strait install, helm install and the manifests are one thing.
 func TestHelm(t *testing.T) {
-	for _, values := range []string{
-		"{}",
-		"createNamespace: true\ninstallCRDs: false\ncluster: null",
-		"cluster: '1'",
-		"cluster: us-east\nmesh: {implementation: userspace, mtu: 1380, port: 51821}",
-		"mesh: {mode: 'off'}\ngossip: {port: 7000}\nlog: {level: debug, format: json}",
-		"admissionPolicy: true\nbarredNamespaces: [team-*, 'a?', '[ab]c', x.y]",
-		"admissionPolicy: true\nbarredNamespaces: [x]\nconfig: {source: {kubernetes: {barredNamespaces: ['team-[a-c]']}}}",
-		"admissionPolicy: true\nbarredNamespaces: [x]\nconfig: {source: {kubernetes: {barredNamespaces: []}}}",
-		"image: {repository: reg:5000/strait, digest: 'sha256:0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a'}\nimagePullSecrets: [{name: pull}]",
-		"image: {tag: v1.2.3, pullPolicy: Never}\npodAnnotations: {a: b}\ncommonLabels: {team: net}",
-		"bpf: {mount: true}\ncgroup: {path: /run/cg, hostPath: /run/cg, allowVirtualRoot: true}",
-		"bpf: {destroySockets: false}",
-		"acceptConfigFrom: [c1, c2]",
-		"config: {source: {kubernetes: {acceptConfigFrom: [c1]}}}",
-		"authority: {sign: true}\nleader: {replicas: 3, resources: null, nodeSelector: {trusted: 'yes', 'kubernetes.io/os': other}}",
-		"authority: {mode: 'off'}",
-		"authority: {mode: pinned}\nleader: {affinity: null}",
-		"authority: {sign: false}\naffinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}",
-		"ownWritesPolicy: false",
-		"authority: {sign: true, pin: true, secret: s, configMap: c}\nseLinuxOptions: {type: spc_t}",
-		"bpf: {mount: true}\nmesh: {implementation: userspace}\nseLinuxOptions: {type: spc_t}",
-		"dns: {listen: ['169.254.20.10:53'], upstreams: ['10.0.0.10:53'], fallThrough: cluster.local}",
-		"config: {bpf: {maxSockets: 65536}, mesh: {table: 7}, gossip: {bind: '[::]:7946'}, metrics: {listen: 'off'}}",
-		"clusterSetIPs: cidr\nclusterSetCIDRs: [241.0.0.0/8]\nimportSlices: none",
-		"derivedPrefix: ''",
-		"tolerations: [{key: a, operator: Exists}]\nnodeSelector: {zone: b}\naffinity: {nodeAffinity: {}}\nresources: null",
-		"metrics: {podMonitor: {enabled: true, labels: {release: p}}, prometheusRule: {enabled: true}, dashboards: {enabled: true, labels: {team: net}}}\nconfig: {metrics: {listen: '0.0.0.0:9964'}}",
-		"updateStrategy: {type: OnDelete, rollingUpdate: null}",
-	} {
+	for _, values := range helmValues {
 		v, err := chart.Read([][]byte{[]byte(values)}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -109,6 +114,7 @@ func TestHelm(t *testing.T) {
 		}
 		ours, theirs := objects(t, docs), helm(t, v)
 		for name := range theirs {
+			mustManage(t, name, ours[name], theirs[name])
 			a, _ := yaml.Marshal(ours[name])
 			b, _ := yaml.Marshal(theirs[name])
 			if !bytes.Equal(a, b) {
@@ -119,6 +125,18 @@ func TestHelm(t *testing.T) {
 			t.Errorf("%s: %d objects, of Helm %d", values, len(ours), len(theirs))
 		}
 	}
+}
+
+// mustManage wants an object to say that Helm manages it if Helm made it alone, and takes that label off, which is the one
+// difference.
+func mustManage(t *testing.T, name string, ours, theirs map[string]any) {
+	t.Helper()
+	const label = "app.kubernetes.io/managed-by"
+	if dig(ours, "metadata", "labels", label) != nil || dig(theirs, "metadata", "labels", label) != "Helm" {
+		t.Errorf("%s: it is managed by %v, and that of Helm by %v", name, dig(ours, "metadata", "labels", label), dig(theirs, "metadata", "labels", label))
+		return
+	}
+	delete(theirs["metadata"].(map[string]any)["labels"].(map[string]any), label)
 }
 
 // TestTypo: Helm refuses a value that the chart does not have, or cannot mean, and names it.
@@ -133,6 +151,7 @@ func TestTypo(t *testing.T) {
 		"image: {digest: latest}":                  "/image/digest': 'latest' does not match pattern",
 		"clusterSetCIDRs: 241.0.0.0/8":             "/clusterSetCIDRs': got string, want array",
 		"leader: {replica: 1}":                     "/leader': additional properties 'replica' not allowed",
+		"metrics: {listen: localhost:9964}":        "/metrics/listen': 'localhost:9964' does not match pattern",
 		"metrics: {podMonitor: {interval: often}}": "/metrics/podMonitor/interval': 'often' does not match pattern",
 	} {
 		var v map[string]any

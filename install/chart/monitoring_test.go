@@ -8,23 +8,18 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
-// reachable is the setting without which the chart makes no PodMonitor.
-const reachable = "config: {metrics: {listen: '0.0.0.0:9964'}}\n"
-
 // TestPodMonitor: a PodMonitor finds the daemons' pods and the port that they name, which is the
-// one that the daemon listens on. By default there is none, and the pods are as before.
+// one that the daemon listens on. By default there is none.
 func TestPodMonitor(t *testing.T) {
-	plain := render(t, reachable)
+	plain := render(t, "{}")
 	if plain["PodMonitor/strait"] != nil || plain["PrometheusRule/strait"] != nil {
 		t.Error("objects of the operator are there by default")
 	}
-	if ports := decode[appsv1.DaemonSet](t, plain, "DaemonSet/strait").Spec.Template.Spec.Containers[0].Ports; len(ports) != 0 {
-		t.Errorf("ports by default: %v", ports)
-	}
-	all := render(t, reachable+"metrics: {podMonitor: {enabled: true, interval: 1m, labels: {release: p}}}")
+	all := render(t, "metrics: {listen: '0.0.0.0:9970', podMonitor: {enabled: true, interval: 1m, labels: {release: p}}}")
 	monitor := all["PodMonitor/strait"]
 	if dig(monitor, "metadata", "labels", "release") != "p" || dig(monitor, "metadata", "labels", "app.kubernetes.io/part-of") != "strait" {
 		t.Errorf("labels %v", dig(monitor, "metadata", "labels"))
@@ -46,6 +41,49 @@ func TestPodMonitor(t *testing.T) {
 	}
 	if listen := dig(configOf(t, all), "metrics", "listen"); listen != fmt.Sprint("0.0.0.0:", port.ContainerPort) {
 		t.Errorf("the port is %d, the daemon listens on %v", port.ContainerPort, listen)
+	}
+}
+
+// TestMetricsPort: the daemon, its probes and the port that its pod names are at one place, whichever value says so: a port
+// that another program has can be left to it.
+func TestMetricsPort(t *testing.T) {
+	for values, want := range map[string]string{
+		"{}":                                           "127.0.0.1:9964 at 127.0.0.1:9964, on 127.0.0.1",
+		"metrics: {listen: '127.0.0.1:9970'}":          "127.0.0.1:9970 at 127.0.0.1:9970, on 127.0.0.1",
+		"metrics: {listen: '0.0.0.0:9970'}":            "0.0.0.0:9970 at 127.0.0.1:9970, on ",
+		"metrics: {listen: '[::]:9970'}":               "[::]:9970 at 127.0.0.1:9970, on ",
+		"metrics: {listen: '[::1]:9970'}":              "[::1]:9970 at ::1:9970, on ",
+		"config: {metrics: {listen: '172.31.0.1:80'}}": "172.31.0.1:80 at 172.31.0.1:80, on ",
+		"{metrics: {listen: '127.0.0.1:1'}, config: {metrics: {listen: '127.0.0.1:2'}}}": "127.0.0.1:2 at 127.0.0.1:2, on 127.0.0.1",
+		"metrics: {listen: off}":           "off",
+		"config: {metrics: {listen: off}}": "off",
+		"metrics: {listen: 'off'}":         "off",
+	} {
+		all := render(t, values)
+		got := fmt.Sprint(dig(configOf(t, all), "metrics", "listen"))
+		c := decode[appsv1.DaemonSet](t, all, "DaemonSet/strait").Spec.Template.Spec.Containers[0]
+		named := map[string]corev1.ContainerPort{}
+		for _, p := range c.Ports {
+			named[p.Name] = p
+		}
+		for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+			if probe == nil {
+				continue
+			}
+			if at := fmt.Sprintf(" at %s:%s, on %s", probe.HTTPGet.Host, probe.HTTPGet.Port.String(), named["metrics"].HostIP); !strings.HasSuffix(got, at) {
+				got += at
+			}
+			if probe.HTTPGet.Port.IntVal != named["metrics"].ContainerPort {
+				t.Errorf("%s: a probe asks port %d, and the pod names %d", values, probe.HTTPGet.Port.IntVal, named["metrics"].ContainerPort)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", values, got, want)
+		}
+	}
+	gossip := decode[appsv1.DaemonSet](t, render(t, "config: {gossip: {bind: '[::]:7000'}}"), "DaemonSet/strait").Spec.Template.Spec.Containers[0].Ports
+	if len(gossip) != 2 || gossip[1].Name != "gossip" || gossip[1].ContainerPort != 7000 {
+		t.Errorf("ports %+v", gossip)
 	}
 }
 

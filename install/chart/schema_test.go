@@ -65,6 +65,7 @@ var limits = map[string]map[string]any{
 	"tolerations":                 {"items": map[string]any{"type": "object"}},
 	"clusterSetCIDRs":             {"maxItems": 2},
 	"exposeAs":                    {"items": map[string]any{"enum": []string{"NodePort", "LoadBalancer"}}},
+	"metrics.listen":              {"pattern": `^(off|([0-9.]+|\[[0-9a-fA-F:.]+\]):[1-9][0-9]*)$`},
 	"metrics.podMonitor.interval": {"pattern": "^[0-9]+(ms|s|m|h)$"},
 }
 

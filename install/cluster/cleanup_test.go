@@ -20,6 +20,7 @@ spec:
       containers:
       - name: straitd
         image: strait:1
+        ports: [{name: metrics, containerPort: 9964}]
         livenessProbe: {httpGet: {port: 9964}}
         securityContext: {appArmorProfile: {type: Unconfined}, seLinuxOptions: {type: spc_t}, capabilities: {drop: [ALL], add: [BPF]}}
         volumeMounts:
@@ -36,7 +37,7 @@ spec:
 	}
 	spec := cleanupOf(&ds).Spec.Template.Spec
 	work, hold := spec.InitContainers[0], spec.Containers[0]
-	if work.Image != "strait:1" || work.LivenessProbe != nil || !strings.Contains(strings.Join(work.Command, " "), "cleanup") ||
+	if work.Image != "strait:1" || work.LivenessProbe != nil || len(work.Ports) > 0 || !strings.Contains(strings.Join(work.Command, " "), "cleanup") ||
 		len(work.SecurityContext.Capabilities.Add) != 1 || !spec.HostPID {
 		t.Errorf("work %+v", work)
 	}

@@ -96,7 +96,7 @@ func cleanupOf(daemon *appsv1.DaemonSet) *appsv1.DaemonSet {
 	pod := daemon.Spec.Template.Spec.DeepCopy()
 	pod.AutomountServiceAccountToken = new(bool)
 	work := pod.Containers[0]
-	work.Name, work.Env = "cleanup", nil
+	work.Name, work.Env, work.Ports = "cleanup", nil, nil
 	work.StartupProbe, work.LivenessProbe, work.ReadinessProbe = nil, nil, nil
 	work.Command = []string{"/straitd", "cleanup", "--config=/etc/strait/strait.yaml", "--state"}
 	for _, v := range pod.Volumes {

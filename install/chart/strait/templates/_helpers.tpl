@@ -1,4 +1,12 @@
+{{- /* Labels of objects. Those of the chart change with every release, so pods have only strait.podLabels: a release that
+changes nothing in them restarts none. Helm says that it manages the objects; strait install and plain manifests do not. */ -}}
 {{- define "strait.labels" -}}
+{{- $labels := dict "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-") -}}
+{{- with .Release.Service }}{{ $_ := set $labels "app.kubernetes.io/managed-by" . }}{{ end -}}
+{{- toYaml (mergeOverwrite $labels (include "strait.podLabels" . | fromYaml)) }}
+{{- end }}
+
+{{- define "strait.podLabels" -}}
 app.kubernetes.io/name: strait
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -68,7 +76,7 @@ app.kubernetes.io/part-of: strait
     "keyFile" "/etc/strait/clusterset/gossip.key"
     "seedsFile" "/etc/strait/clusterset/seeds")
   "mesh" $mesh
-  "metrics" (dict "listen" "127.0.0.1:9964")
+  "metrics" (dict "listen" $v.metrics.listen)
   "log" $v.log -}}
 {{- $authority := dict "pinsFile" "/etc/strait/authority/pins.yaml" "tokenFile" "/etc/strait/authority/token" -}}
 {{- $mode := include "strait.authority" . -}}
@@ -82,7 +90,9 @@ app.kubernetes.io/part-of: strait
 {{- with $v.cluster }}{{ $_ := set $c "cluster" . }}{{ end -}}
 {{- with $v.clusterSetCIDRs }}{{ $_ := set $c "clustersetCIDRs" . }}{{ end -}}
 {{- with $v.dns.listen }}{{ $_ := set $c "dns" $v.dns }}{{ end -}}
-{{- toYaml (mergeOverwrite $c (deepCopy $v.config)) }}
+{{- $c = mergeOverwrite $c (deepCopy $v.config) -}}
+{{- if and (kindIs "map" $c.metrics) (kindIs "bool" $c.metrics.listen) (not $c.metrics.listen) }}{{ $_ := set $c.metrics "listen" "off" }}{{ end -}}
+{{- toYaml $c }}
 {{- end }}
 
 {{- /* The namespaces that the daemon's configuration bars, whichever value says so, as regular expressions in JSON. It refuses the
@@ -124,16 +134,38 @@ patterns that the daemon refuses (clustermesh.Barred): those that would mean som
 {{- toJson $from -}}
 {{- end }}
 
-{{- /* Checks that a PodMonitor is not in vain: the daemon listens where Prometheus reaches it, at the port of the pod's probes. */ -}}
+{{- /* Where the daemon serves metrics and answers probes, whichever value says so: ADDRESS:PORT, or empty if nowhere. YAML takes off
+without quotes for false. */ -}}
+{{- define "strait.metricsListen" -}}
+{{- $listen := printf "%v" ((include "strait.config" . | fromYaml).metrics | default dict).listen -}}
+{{- if ne $listen "off" -}}
+{{- if not (regexMatch "^([0-9.]+|\\[[0-9a-fA-F:.]+\\]):[1-9][0-9]*$" $listen) }}{{ fail (printf "metrics.listen: %q is neither off nor an address and port, such as 127.0.0.1:9964" $listen) }}{{ end -}}
+{{- $listen -}}
+{{- end -}}
+{{- end }}
+
+{{- /* The port in ADDRESS:PORT. */ -}}
+{{- define "strait.portOf" }}{{ regexReplaceAll "^.*:" . "" }}{{ end }}
+
+{{- /* A probe of a path at $.listen. The pod has the host's network, so the kubelet reaches 127.0.0.1. */ -}}
+{{- define "strait.probe" -}}
+httpGet:
+  {{- $host := regexReplaceAll ":[0-9]+$" .listen "" | replace "[" "" | replace "]" "" }}
+  host: {{ if has $host (list "0.0.0.0" "::") }}127.0.0.1{{ else }}{{ $host | quote }}{{ end }}
+  port: {{ include "strait.portOf" .listen | int }}
+  path: {{ .path }}
+{{- end }}
+
+{{- /* Checks that a PodMonitor is not in vain: the daemon listens where Prometheus reaches it. */ -}}
 {{- define "strait.metrics" -}}
 {{- $m := .Values.metrics -}}
 {{- range list "podMonitor" "prometheusRule" "dashboards" -}}
 {{- $labels := (index $m .).labels -}}
 {{- if not (kindIs "map" $labels) }}{{ fail (printf "metrics.%s.labels: %v is not a table of labels" . $labels) }}{{ end -}}
 {{- end -}}
-{{- $listen := ((include "strait.config" . | fromYaml).metrics | default dict).listen -}}
+{{- $listen := include "strait.metricsListen" . -}}
 {{- if $m.podMonitor.enabled -}}
-{{- if not (has $listen (list "0.0.0.0:9964" "[::]:9964")) }}{{ fail (printf "metrics.podMonitor.enabled: Prometheus cannot reach daemons whose config.metrics.listen is %v: set that to 0.0.0.0:9964 or [::]:9964, and protect the port with a firewall" $listen) }}{{ end -}}
+{{- if or (not $listen) (regexMatch "^(127\\.|\\[::1\\])" $listen) }}{{ fail (printf "metrics.podMonitor.enabled: Prometheus cannot reach daemons whose metrics.listen is %s: set that to 0.0.0.0:9964 or [::]:9964, and protect the port with a firewall" ($listen | default "off")) }}{{ end -}}
 {{- if not (regexMatch "^([0-9]+(ms|s|m|h))+$" (printf "%v" $m.podMonitor.interval)) }}{{ fail (printf "metrics.podMonitor.interval: %v is not a time such as 30s" $m.podMonitor.interval) }}{{ end -}}
 {{- end -}}
 {{- end }}
