@@ -18,3 +18,16 @@ func RunTunnel(ctx context.Context, args []string, log *slog.Logger) error {
 	a.Log = log
 	return wireguard.RunTunnel(ctx, a)
 }
+
+// CheckTunnel returns an error if the device that RunTunnel serves with the same arguments does not answer. The pods of
+// strait-tunnel probe with it.
+func CheckTunnel(args []string) error {
+	a, err := wireguard.ParseTunnelArgs(args)
+	if err == nil {
+		_, err = wireguard.Peers(a.Device)
+	}
+	if err != nil {
+		return fmt.Errorf("tunnel: %w", err)
+	}
+	return nil
+}

@@ -16,6 +16,9 @@ func tunnelCommand() *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && args[0] == "--check" { // a probe's
+				return daemon.CheckTunnel(args[1:])
+			}
 			return daemon.RunTunnel(cmd.Context(), args, newLogger(daemon.LogConfig{}))
 		},
 	}

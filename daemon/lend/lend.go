@@ -78,6 +78,19 @@ func (l Lender) Run(ctx context.Context) error {
 	return err
 }
 
+// Check returns an error if no lender of this name and directory has given a sign of life lately. The pods of
+// strait-leader probe with it.
+func (l Lender) Check(now time.Time) error {
+	st, err := os.Stat(filepath.Join(l.Dir, l.Name, aliveFile))
+	if err != nil {
+		return fmt.Errorf("nothing is lent: %w", err)
+	}
+	if age := now.Sub(st.ModTime()); age > behind {
+		return fmt.Errorf("the lender has given no sign of life for %s", age.Round(time.Second))
+	}
+	return nil
+}
+
 // lend copies what changed, and gives a sign of life.
 func (l Lender) lend(own string) error {
 	for _, x := range []struct{ from, to string }{{l.Root, rootFile}, {l.Token, tokenFile}} {

@@ -121,6 +121,26 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestCheck: a probe tells a lender that lends from one that does not yet, one that hangs and one that has stopped.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	probe := func(name, want string, later time.Duration) {
+		t.Helper()
+		err := Lender{Dir: dir, Name: name}.Check(time.Now().Add(later))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	probe("one", "nothing is lent", 0)
+	one := start(t, dir, "one")
+	lent(t, dir, Loan{"one", "token of one", "root"})
+	probe("one", "", 0)
+	probe("two", "nothing is lent", 0)
+	probe("one", "no sign of life for 1m", time.Minute)
+	one.stop()
+	probe("one", "nothing is lent", 0)
+}
+
 // TestReadable: nothing counts that others could have read.
 func TestReadable(t *testing.T) {
 	for _, file := range []string{tokenFile, rootFile} {

@@ -98,6 +98,8 @@ var helmValues = []string{
 	"metrics: {podMonitor: {enabled: true, labels: {release: p}}, prometheusRule: {enabled: true}, dashboards: {enabled: true, labels: {team: net}}}\nconfig: {metrics: {listen: '0.0.0.0:9965'}}",
 	"metrics: {podMonitor: {enabled: true}, listen: '[::]:9964'}",
 	"metrics: {listen: 'off'}",
+	"networkPolicy: false\nleader: {replicas: 1}\nview: {replicas: 1}",
+	"view: {enabled: false}\nmesh: {implementation: userspace}",
 	"updateStrategy: {type: OnDelete, rollingUpdate: null}",
 }
 

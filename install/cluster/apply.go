@@ -140,6 +140,8 @@ func same(a, b *unstructured.Unstructured) bool {
 var installed = []schema.GroupVersionResource{
 	resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings"),
 	resource("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"),
+	resource("policy", "v1", "poddisruptionbudgets"),
+	networkPolicies,
 	resource("apps", "v1", "deployments"),
 	resource("apps", "v1", "daemonsets"),
 	resource(monitoring, "v1", "podmonitors"),

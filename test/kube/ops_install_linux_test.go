@@ -103,7 +103,7 @@ func (o *ops) mustBeGone(t *testing.T, cluster string) {
 	}
 	all := kubectl(t, cluster, "get", "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,"+
 		"validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses", "-o", "name")
-	all += kubectl(t, cluster, "get", "services,endpointslices,leases,serviceimports,roles,rolebindings,configmaps,secrets,serviceaccounts,daemonsets,deployments,pods",
+	all += kubectl(t, cluster, "get", "services,endpointslices,leases,serviceimports,roles,rolebindings,configmaps,secrets,serviceaccounts,daemonsets,deployments,poddisruptionbudgets,networkpolicies,pods",
 		"-A", "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}`)
 	for _, line := range lines(all) {
 		line := strings.ReplaceAll(line, clientsNamespace, "") // the tests' own
