@@ -132,10 +132,10 @@ func load() (*parsed, error) {
 	return c, err
 }
 
-// manifests returns the names of the templates that render objects, in order.
+// manifests returns the names of the templates that render objects, in order, without the pods of helm test.
 func (c *parsed) manifests() (out []string) {
 	for _, t := range c.templates.Templates() {
-		if path.Ext(t.Name()) == ".yaml" {
+		if path.Ext(t.Name()) == ".yaml" && !strings.HasPrefix(t.Name(), "templates/tests/") {
 			out = append(out, t.Name())
 		}
 	}

@@ -3,9 +3,11 @@ package chart_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/strvals"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"strait.io/strait/install/chart"
@@ -115,6 +118,12 @@ func TestHelm(t *testing.T) {
 			t.Fatalf("%s: %v", values, err)
 		}
 		ours, theirs := objects(t, docs), helm(t, v)
+		for id := range hooks(theirs) {
+			if id != "Pod/strait-test" || ours[id] != nil {
+				t.Errorf("%s: %s is a hook of Helm, and made without Helm: %v", values, id, ours[id] != nil)
+			}
+			delete(theirs, id)
+		}
 		for name := range theirs {
 			mustManage(t, name, ours[name], theirs[name])
 			a, _ := yaml.Marshal(ours[name])
@@ -125,6 +134,45 @@ func TestHelm(t *testing.T) {
 		}
 		if len(ours) != len(theirs) {
 			t.Errorf("%s: %d objects, of Helm %d", values, len(ours), len(theirs))
+		}
+	}
+}
+
+// hooks are the objects that Helm makes only at some time.
+func hooks(all map[string]map[string]any) map[string]map[string]any {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(_ string, o map[string]any) bool { return dig(o, "metadata", "annotations", "helm.sh/hook") == nil })
+	return out
+}
+
+// TestHelmTest: what helm test runs asks a daemon about all nodes, on a socket that the pod's user may open and the daemon makes.
+func TestHelmTest(t *testing.T) {
+	for values, want := range map[string]string{
+		"{}":                        "65532 /run/strait/view",
+		"view: {enabled: false}":    "0 /run/strait",
+		"seLinuxOptions: {type: a}": "65532 /run/strait/view",
+	} {
+		v, err := chart.Read([][]byte{[]byte(values)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := hooks(helm(t, v))
+		pod := decode[corev1.Pod](t, all, "Pod/strait-test").Spec
+		dir := pod.Volumes[0].HostPath.Path
+		if got := fmt.Sprint(*pod.SecurityContext.RunAsUser, " ", dir); got != want || len(all) != 1 {
+			t.Errorf("%s: %s in %d objects, want %s", values, got, len(all), want)
+		}
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			if !slices.Contains(c.Command, "--socket="+dir+"/strait.sock") || !slices.Contains(c.Command, "--node=*") || c.VolumeMounts[0].MountPath != dir {
+				t.Errorf("%s: %v in %+v", values, c.Command, c.VolumeMounts)
+			}
+			if s := c.SecurityContext; len(s.Capabilities.Add) > 0 || fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || !*s.ReadOnlyRootFilesystem || !c.VolumeMounts[0].ReadOnly ||
+				(s.SELinuxOptions != nil) != strings.Contains(values, "seLinux") {
+				t.Errorf("%s: what it may do: %+v", values, s)
+			}
+		}
+		if *pod.AutomountServiceAccountToken || pod.RestartPolicy != corev1.RestartPolicyNever {
+			t.Errorf("%s: %+v", values, pod)
 		}
 	}
 }
