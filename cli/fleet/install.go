@@ -193,8 +193,12 @@ func render(a *cli.App, c *cluster.Cluster, values chart.Values, b bundle.Bundle
 	if err != nil {
 		return nil, err
 	}
+	apis, err := c.APIs()
+	if err != nil {
+		return nil, err
+	}
 	docs, err := chart.Render(chart.Options{
-		Namespace: c.Namespace, Version: a.ThisVersion().Version,
+		Namespace: c.Namespace, Version: a.ThisVersion().Version, APIs: apis,
 		Values: chart.Merge(values, chart.Values{
 			"createNamespace": true,
 			// Pods keep the key that they were started with: see cluster.RollDaemons.

@@ -96,7 +96,11 @@ func (s *beforeSite) Context() string { return s.Site.Context }
 
 // look finds out what one cluster and each of its nodes have.
 func (s *beforeSite) look(ctx context.Context, a *cli.App) error {
-	docs, err := chart.Render(chart.Options{Namespace: s.Namespace, Version: a.ThisVersion().Version, Values: chart.Merge(s.values, chart.Values{"createNamespace": true})})
+	apis, err := s.APIs()
+	if err != nil {
+		return err
+	}
+	docs, err := chart.Render(chart.Options{Namespace: s.Namespace, Version: a.ThisVersion().Version, APIs: apis, Values: chart.Merge(s.values, chart.Values{"createNamespace": true})})
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}

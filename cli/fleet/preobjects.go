@@ -85,7 +85,7 @@ func preflightPod(daemonSet tree) (tree, error) {
 	pod["automountServiceAccountToken"], pod["enableServiceLinks"], pod["terminationGracePeriodSeconds"] = false, false, 1
 	container, _ := containers[0].(tree)
 	container["name"], container["command"] = preflightContainer, []string{"/strait", "probe", "wait"}
-	for _, field := range []string{"startupProbe", "livenessProbe", "readinessProbe", "args"} {
+	for _, field := range []string{"startupProbe", "livenessProbe", "readinessProbe", "ports", "args"} {
 		delete(container, field)
 	}
 	mounts, volumes := named(container["volumeMounts"], "bpffs", "cgroup"), named(pod["volumes"], "bpffs", "cgroup")

@@ -23,6 +23,7 @@ type preflightPodSpec struct {
 			Capabilities struct{ Add []string }
 		}
 		StartupProbe, LivenessProbe, ReadinessProbe any
+		Ports                                       []any
 		VolumeMounts                                []struct {
 			Name     string
 			ReadOnly bool
@@ -69,7 +70,7 @@ func TestPreflightObjects(t *testing.T) {
 	}
 	c := pod.Containers[0]
 	if c.Image != "registry.example/strait:v9" || c.Command[0] != "/strait" || c.SecurityContext.Privileged || len(c.SecurityContext.Capabilities.Add) < 4 ||
-		c.StartupProbe != nil || c.LivenessProbe != nil || c.ReadinessProbe != nil || len(c.Env) != 1 {
+		c.StartupProbe != nil || c.LivenessProbe != nil || c.ReadinessProbe != nil || len(c.Ports) > 0 || len(c.Env) != 1 {
 		t.Errorf("%+v", c)
 	}
 	mounted := map[string]bool{}

@@ -40,6 +40,8 @@ type Options struct {
 	Version string
 	// Values override the chart's.
 	Values Values
+	// APIs are those that the API server has, as GROUP/VERSION.
+	APIs []string
 }
 
 // Merge puts the values over on top of under. A null in over removes a value.
@@ -64,7 +66,7 @@ func tag(version string) string {
 
 // Render returns the chart's objects, one document each, in the order of their files.
 func Render(o Options) ([][]byte, error) {
-	c, err := load()
+	c, err := load(o.APIs)
 	if err != nil {
 		return nil, fmt.Errorf("load chart: %w", err)
 	}
@@ -106,9 +108,9 @@ type parsed struct {
 }
 
 // load parses the embedded files.
-func load() (*parsed, error) {
+func load(apis []string) (*parsed, error) {
 	c := &parsed{files: chartFiles{}, templates: template.New("chart").Option("missingkey=zero")}
-	c.templates.Funcs(functions(c.templates, c.files))
+	c.templates.Funcs(functions(c.templates, c.files, apis))
 	err := fs.WalkDir(embedded, "strait", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

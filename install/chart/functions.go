@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"regexp"
@@ -20,10 +21,12 @@ import (
 // functions are the Helm template functions that the chart uses, with Helm's names, argument order
 // and results; TestHelm compares them. Helm itself would make strait three times as large and link
 // package testing into it.
-func functions(t *template.Template, files chartFiles) template.FuncMap {
-	return template.FuncMap{
+func functions(t *template.Template, files chartFiles, apis []string) template.FuncMap {
+	out := textFunctions()
+	maps.Copy(out, template.FuncMap{
 		"filesGlob": files.Glob,
 		"filesGet":  files.Get,
+		"apisHas":   func(api string) bool { return slices.Contains(apis, api) },
 		"include": func(name string, data any) (string, error) {
 			var b strings.Builder
 			err := t.ExecuteTemplate(&b, name, data)
@@ -39,6 +42,39 @@ func functions(t *template.Template, files chartFiles) template.FuncMap {
 			text, err := json.Marshal(v)
 			return string(text), err
 		},
+		"default": func(otherwise any, v ...any) any {
+			if len(v) == 0 || empty(v[0]) {
+				return otherwise
+			}
+			return v[0]
+		},
+		"kindIs": func(kind string, v any) bool { return reflect.ValueOf(v).Kind().String() == kind },
+		"int":    toInt,
+		"list":   func(v ...any) []any { return v },
+		"append": func(list []any, v any) []any { return append(slices.Clone(list), v) },
+		"has": func(v any, list []any) bool {
+			return slices.ContainsFunc(list, func(x any) bool { return reflect.DeepEqual(x, v) })
+		},
+		"ternary": func(yes, no any, which bool) any {
+			if which {
+				return yes
+			}
+			return no
+		},
+		"dict": dict,
+		"set": func(m map[string]any, k string, v any) map[string]any {
+			m[k] = v
+			return m
+		},
+		"deepCopy":       func(m map[string]any) map[string]any { return merge(nil, m) },
+		"mergeOverwrite": func(under, over map[string]any) map[string]any { return overwrite(under, over) },
+	})
+	return out
+}
+
+// textFunctions are those that only change text.
+func textFunctions() template.FuncMap {
+	return template.FuncMap{
 		"nindent": func(n int, text string) string {
 			pad := strings.Repeat(" ", n)
 			return "\n" + pad + strings.ReplaceAll(text, "\n", "\n"+pad)
@@ -64,26 +100,6 @@ func functions(t *template.Template, files chartFiles) template.FuncMap {
 			return r.ReplaceAllString(text, by), nil
 		},
 		"regexQuoteMeta": regexp.QuoteMeta,
-		"default": func(otherwise any, v ...any) any {
-			if len(v) == 0 || empty(v[0]) {
-				return otherwise
-			}
-			return v[0]
-		},
-		"kindIs": func(kind string, v any) bool { return reflect.ValueOf(v).Kind().String() == kind },
-		"int":    toInt,
-		"list":   func(v ...any) []any { return v },
-		"append": func(list []any, v any) []any { return append(slices.Clone(list), v) },
-		"has": func(v any, list []any) bool {
-			return slices.ContainsFunc(list, func(x any) bool { return reflect.DeepEqual(x, v) })
-		},
-		"dict": dict,
-		"set": func(m map[string]any, k string, v any) map[string]any {
-			m[k] = v
-			return m
-		},
-		"deepCopy":       func(m map[string]any) map[string]any { return merge(nil, m) },
-		"mergeOverwrite": func(under, over map[string]any) map[string]any { return overwrite(under, over) },
 	}
 }
 
@@ -166,10 +182,10 @@ func overwrite(under, over map[string]any) map[string]any {
 	return under
 }
 
-// functionsForMethods replaces Helm's methods of .Files by functions. The template package that is used
+// functionsForMethods replaces Helm's methods of .Files and .Capabilities by functions. The template package that is used
 // here cannot call methods: one that can makes the linker keep every method of every type, which are 27 MB
 // of client-go in the CLI.
-var functionsForMethods = strings.NewReplacer("$.Files.", "files", ".Files.", "files")
+var functionsForMethods = strings.NewReplacer("$.Files.", "files", ".Files.", "files", ".Capabilities.APIVersions.Has", "apisHas")
 
 // chartFiles are the chart's files that templates can read.
 type chartFiles map[string][]byte

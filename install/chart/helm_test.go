@@ -46,12 +46,14 @@ func helmChart(t *testing.T) *v2.Chart {
 	return c
 }
 
-// helm renders the chart as helm template does; the result is by "Kind/name".
-func helm(t *testing.T, values chart.Values) map[string]map[string]any {
+// helm renders the chart as helm template does, at an API server that also has these APIs; the result is by "Kind/name".
+func helm(t *testing.T, values chart.Values, apis ...string) map[string]map[string]any {
 	t.Helper()
 	c := helmChart(t)
 	release := common.ReleaseOptions{Name: "strait", Namespace: chart.Namespace, IsInstall: true}
-	all, err := util.ToRenderValues(c, values, release, common.DefaultCapabilities)
+	server := *common.DefaultCapabilities
+	server.APIVersions = append(slices.Clone(server.APIVersions), apis...)
+	all, err := util.ToRenderValues(c, values, release, &server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +103,7 @@ var helmValues = []string{
 	"metrics: {podMonitor: {enabled: true, labels: {release: p}}, prometheusRule: {enabled: true}, dashboards: {enabled: true, labels: {team: net}}}\nconfig: {metrics: {listen: '0.0.0.0:9965'}}",
 	"metrics: {podMonitor: {enabled: true}, listen: '[::]:9964'}",
 	"metrics: {listen: 'off'}",
+	"openshift: {securityContextConstraints: true}\nmesh: {implementation: userspace}\nbpf: {mount: true}",
 	"networkPolicy: false\nleader: {replicas: 1}\nview: {replicas: 1}",
 	"view: {enabled: false}\nmesh: {implementation: userspace}",
 	"updateStrategy: {type: OnDelete, rollingUpdate: null}",

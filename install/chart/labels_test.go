@@ -53,7 +53,7 @@ func TestLabels(t *testing.T) {
 }
 
 // everything are values with which the chart makes each of its objects.
-const everything = `{createNamespace: true, admissionPolicy: true, commonLabels: {team: net}, mesh: {implementation: userspace}, bpf: {mount: true},
+const everything = `{createNamespace: true, admissionPolicy: true, commonLabels: {team: net}, openshift: {securityContextConstraints: true}, mesh: {implementation: userspace}, bpf: {mount: true},
   metrics: {listen: '0.0.0.0:9964', podMonitor: {enabled: true}, prometheusRule: {enabled: true}, dashboards: {enabled: true}}}`
 
 // TestEverything: the values above leave out no file of the chart's templates.

@@ -17,8 +17,11 @@ import (
 // partOf is the label of everything that the chart renders.
 const partOf = "app.kubernetes.io/part-of"
 
-// monitoring is the group of the Prometheus operator.
-const monitoring = "monitoring.coreos.com"
+// Groups of APIs that not every server has: of the Prometheus operator, and of OpenShift.
+const (
+	monitoring = "monitoring.coreos.com"
+	openShift  = "security.openshift.io"
+)
 
 // Change is what was done to one object.
 type Change struct {
@@ -153,6 +156,7 @@ var installed = []schema.GroupVersionResource{
 	resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
 	resource("rbac.authorization.k8s.io", "v1", "clusterroles"),
 	resource("", "v1", "serviceaccounts"),
+	resource(openShift, "v1", "securitycontextconstraints"),
 }
 
 // Prune deletes objects that an earlier install created and that are no longer among the documents.
@@ -183,8 +187,8 @@ func (c *Cluster) deleteListed(ctx context.Context, kinds []schema.GroupVersionR
 	}
 	for _, kind := range kinds {
 		list, err := c.objects.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if apierrors.IsNotFound(err) || kind.Group == monitoring && apierrors.IsForbidden(err) {
-			continue // an account that may not list the operator's objects has made none
+		if apierrors.IsNotFound(err) || (kind.Group == monitoring || kind.Group == openShift) && apierrors.IsForbidden(err) {
+			continue // an account that may not list these objects has made none
 		}
 		if err != nil {
 			return out, fmt.Errorf("context %s: list %s: %w", c.Context, kind.Resource, err)

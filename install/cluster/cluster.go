@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -122,6 +123,18 @@ func (c *Cluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 		return c.objects.Resource(m.Resource).Namespace(o.GetNamespace()), nil
 	}
 	return c.objects.Resource(m.Resource), nil
+}
+
+// APIs returns those at the server on which it depends what the chart renders, as GROUP/VERSION.
+func (c *Cluster) APIs() ([]string, error) {
+	_, err := c.kinds.RESTMapping(schema.GroupKind{Group: openShift, Kind: "SecurityContextConstraints"}, "v1")
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("context %s: ask which APIs there are: %w", c.Context, err)
+	}
+	return []string{openShift + "/v1"}, nil
 }
 
 // poll calls ask until it is done, it fails, or ctx ends, in which case poll returns the cause.

@@ -215,14 +215,30 @@ affinity:
 {{- end }}
 {{- end }}
 
+{{- /* Whether the cluster is OpenShift, whose SecurityContextConstraints decide what pods may do. */ -}}
+{{- define "strait.openshift" -}}
+{{- $set := .Values.openshift.securityContextConstraints -}}
+{{- if kindIs "invalid" $set }}{{ if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}yes{{ end }}{{ else if $set }}yes{{ end -}}
+{{- end }}
+
+{{- /* The annotation by which pods get the constraints of their account, if they have others too. */ -}}
+{{- define "strait.sccOf" -}}
+{{- if include "strait.openshift" .root }}openshift.io/required-scc: {{ .account }}{{ end }}
+{{- end }}
+
+{{- /* The SELinux label of containers. On OpenShift, SELinux is enforced. */ -}}
+{{- define "strait.seLinux" -}}
+{{- with .Values.seLinuxOptions }}{{ toYaml . }}{{ else }}{{ if include "strait.openshift" . }}type: spc_t{{ end }}{{ end }}
+{{- end }}
+
 {{- /* How the node's AppArmor and SELinux confine a container. */ -}}
 {{- define "strait.confinement" -}}
 # On nodes with AppArmor (Ubuntu, Debian), the runtimes' default profile denies mounts, access to processes of other
 # profiles, and all writes below /sys/fs except to cgroups, whatever the capabilities are. Nothing could be pinned.
 appArmorProfile:
   type: Unconfined
-{{- with .Values.seLinuxOptions }}
+{{- with include "strait.seLinux" . }}
 seLinuxOptions:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{- end }}
