@@ -82,7 +82,7 @@ func (w *ruleWorld) policy(name string, created int64, change ...func(*policy.Sp
 	for _, f := range change {
 		f(&p.Spec)
 	}
-	if mistakes := p.Validate(); len(mistakes) > 0 {
+	if mistakes := policy.Validate(p); len(mistakes) > 0 {
 		w.t.Fatal(mistakes)
 	}
 	w.policies = append(slices.DeleteFunc(w.policies, func(q policy.Policy) bool { return q.Name == name }), p)

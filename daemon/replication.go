@@ -44,7 +44,7 @@ func (c Config) validateReplication(m *mistakes) {
 	names := map[string]int{}
 	for i, p := range c.policies() {
 		field := func(name string) string { return fmt.Sprintf("replication[%d].%s", i, name) }
-		for _, e := range p.Validate() {
+		for _, e := range policy.Validate(p) {
 			m.add(field(e.Field), "%s", e.ErrorBody())
 		}
 		if first, twice := names[p.Name]; twice {

@@ -39,11 +39,11 @@ func (p *Policy) title() string {
 }
 
 func policyFrom(in *policy.Policy) *Policy {
-	spec := in.Spec.WithDefaults()
+	spec := policy.WithDefaults(in.Spec)
 	named := *in
 	named.TypeMeta = policy.Type // an API server's answer to a list leaves it out
 	return &Policy{
-		ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: spec.Selector(true), mistakes: named.Validate(),
+		ID: idOf(in), kind: policy.Kind, created: createdAt(in), spec: spec, selector: policy.SelectorOf(spec, true), mistakes: policy.Validate(named),
 		object: policy.Facts{Name: in.Name, Version: in.ResourceVersion, Generation: in.Generation, Was: in.Status},
 	}
 }
@@ -88,11 +88,11 @@ func (l *reader) readPolicies(objs Objects) {
 		if p.ports {
 			o.warning(problem.ValueInvalid, "spec.ports", "has no effect with as: "+string(p.spec.As)+": not used", "leave it out")
 		}
-		if objs.Config.ReadOnly && p.spec.As == policy.Mirror && p.spec.Reaches(l.own) {
+		if objs.Config.ReadOnly && p.spec.As == policy.Mirror && policy.Reaches(p.spec, l.own) {
 			o.warning(problem.ValueInvalid, "spec.as", "mirrors are written into an API server, and this cluster has none: it shares its Services, and gets no mirrors",
 				"write import or join, or leave this cluster out of spec.to")
 		}
-		l.policies = append(l.policies, &rule{Policy: p, shares: p.spec.Shares(l.own), takes: p.spec.Reaches(l.own), share: clustermesh.Share{
+		l.policies = append(l.policies, &rule{Policy: p, shares: policy.Shares(p.spec, l.own), takes: policy.Reaches(p.spec, l.own), share: clustermesh.Share{
 			Policy: p.title(), As: string(p.spec.As), From: policy.Clusters(p.spec.From), To: policy.Clusters(p.spec.To),
 		}})
 	}

@@ -39,7 +39,7 @@ func Decode(text []byte) (out []Policy, err error) {
 			errs = append(errs, fmt.Errorf("document %d: %w", n, err))
 			continue
 		}
-		for _, mistake := range p.Validate() {
+		for _, mistake := range Validate(p) {
 			errs = append(errs, fmt.Errorf("%s %q: %w", Kind, p.Name, mistake))
 		}
 		if slices.ContainsFunc(out, func(q Policy) bool { return q.Name == p.Name }) {

@@ -102,7 +102,7 @@ func TestRefusesWhatHasNoEffect(t *testing.T) {
 			p.Name, p.Spec.As = "p", as
 			set(&p.Spec)
 			var fields []string
-			for _, m := range p.Validate() {
+			for _, m := range policy.Validate(p) {
 				fields = append(fields, m.Field)
 			}
 			imports := as == "" || as == policy.Import
@@ -131,7 +131,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q was accepted, but not as %q: %v", text, again, err)
 		}
 		for _, p := range ps {
-			_ = p.Spec.Selector(true).Selects("shop", "cart", map[string]string{"app": "cart"})
+			_ = policy.SelectorOf(p.Spec, true).Selects("shop", "cart", map[string]string{"app": "cart"})
 		}
 	})
 }

@@ -7,112 +7,56 @@ package policy
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"strait.io/strait/api/v1alpha1"
 )
 
 // APIVersion and Kind are those of a document.
-const (
-	APIVersion = "strait.io/v1alpha1"
-	Kind       = "ServicePolicy"
+var (
+	APIVersion = v1alpha1.SchemeGroupVersion.String()
+	Kind       = v1alpha1.Kind
 )
 
 // Type is the TypeMeta of a document.
 var Type = metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind}
 
-// Policy is a ServicePolicy. The same document may be given to every cluster; each carries out only
-// its own part.
-type Policy struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              Spec `json:"spec"`
-	// Status is a cluster's own part, in its own API server.
-	Status Status `json:"status,omitzero"`
-}
-
-// List is a list of policies.
-type List struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata"`
-	Items           []Policy `json:"items"`
-}
-
-// Spec is what a policy is to do.
-type Spec struct {
-	// From and To are ids of clusters: whose Services, and where. "*" is all. A cluster never gets
-	// its own Services.
-	From []string `json:"from"`
-	To   []string `json:"to"`
-	// Select lists terms. A Service is selected if one of them fits.
-	Select []Term `json:"select"`
-	// As is empty for Import.
-	As As `json:"as,omitempty"`
-	// Name and Namespace are templates over {name}, {namespace} and {cluster}. Empty means {name}
-	// and {namespace}.
-	Name      string `json:"name,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	// CreateNamespace makes a namespace that is missing. It is never deleted.
-	CreateNamespace bool `json:"createNamespace,omitempty"`
-	// Endpoints is empty for Pods.
-	Endpoints Endpoints `json:"endpoints,omitempty"`
-	Copy      Copy      `json:"copy,omitzero"`
-	// ExposeAs is the type of the Service that is made; empty for ClusterIP.
-	ExposeAs string `json:"exposeAs,omitempty"`
-}
-
-// Term selects Services that fit all of its fields.
-type Term struct {
-	// Namespaces are exact names. Empty means every namespace that may export.
-	Namespaces []string `json:"namespaces,omitempty"`
-	// Names are regular expressions (RE2) for the whole name. Empty means every name.
-	Names  []string              `json:"names,omitempty"`
-	Labels *metav1.LabelSelector `json:"labels,omitempty"`
-}
-
-// As is what a Service becomes in another cluster.
-type As string
-
-// The kinds of As.
-const (
-	// Import: as if it had a ServiceExport.
-	Import As = "import"
-	// Mirror: a Service without selector, with EndpointSlices, under a plain name.
-	Mirror As = "mirror"
-	// Join: more backends of the Service that is there.
-	Join As = "join"
+// The types of a document are those of package api, which other programs use too.
+type (
+	Policy    = v1alpha1.ServicePolicy
+	List      = v1alpha1.ServicePolicyList
+	Spec      = v1alpha1.ServicePolicySpec
+	Term      = v1alpha1.ServiceTerm
+	As        = v1alpha1.As
+	Endpoints = v1alpha1.Endpoints
+	Copy      = v1alpha1.Copy
+	Status    = v1alpha1.ServicePolicyStatus
+	Skipped   = v1alpha1.SkippedService
 )
 
-// Endpoints is what the endpoints of a mirror are.
-type Endpoints string
-
-// The kinds of Endpoints.
+// The kinds of As and of Endpoints.
 const (
-	Pods      Endpoints = "pods"
-	ClusterIP Endpoints = "clusterIP"
+	Import    = v1alpha1.Import
+	Mirror    = v1alpha1.Mirror
+	Join      = v1alpha1.Join
+	Pods      = v1alpha1.Pods
+	ClusterIP = v1alpha1.ClusterIP
 )
-
-// Copy lists patterns of the keys of labels and annotations to copy, as in app or team/*. Without
-// patterns, labels are copied whose key has no domain of Kubernetes, and no annotations.
-type Copy struct {
-	Labels      []string `json:"labels,omitempty"`
-	Annotations []string `json:"annotations,omitempty"`
-}
 
 // Reasons why a Service that a policy selects is left out.
 const (
-	Barred           = "Barred"
-	ExternalName     = "ExternalName"
-	InvalidName      = "InvalidName"
-	NamespaceMissing = "NamespaceMissing"
-	TargetExists     = "TargetExists"
-	Conflict         = "Conflict"
-	NotSupported     = "NotSupported"
-	// NoEntry: no node of the source's cluster is the entry to its ClusterIP.
-	NoEntry = "NoEntry"
-	// Refused: the API server refuses the object.
-	Refused = "Refused"
+	Barred           = v1alpha1.Barred
+	ExternalName     = v1alpha1.ExternalName
+	InvalidName      = v1alpha1.InvalidName
+	NamespaceMissing = v1alpha1.NamespaceMissing
+	TargetExists     = v1alpha1.TargetExists
+	Conflict         = v1alpha1.Conflict
+	NotSupported     = v1alpha1.NotSupported
+	NoEntry          = v1alpha1.NoEntry
+	Refused          = v1alpha1.Refused
 )
 
-// WithDefaults fills in what is empty.
-func (s Spec) WithDefaults() Spec {
+// WithDefaults returns a spec in which what was empty is filled in.
+func WithDefaults(s Spec) Spec {
 	set := func(to *string, value string) {
 		if *to == "" {
 			*to = value

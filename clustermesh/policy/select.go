@@ -44,10 +44,10 @@ func Mirrored(labels map[string]string) bool {
 }
 
 // Shares reports whether a policy is about the Services of a cluster.
-func (s Spec) Shares(from clustermesh.ClusterName) bool { return names(s.From, string(from)) }
+func Shares(s Spec, from clustermesh.ClusterName) bool { return names(s.From, string(from)) }
 
 // Reaches reports whether a policy is about what a cluster gets.
-func (s Spec) Reaches(to clustermesh.ClusterName) bool { return names(s.To, string(to)) }
+func Reaches(s Spec, to clustermesh.ClusterName) bool { return names(s.To, string(to)) }
 
 // names reports whether a list of clusters has one.
 func names(list []string, cluster string) bool {
@@ -75,21 +75,21 @@ type selectorTerm struct {
 	labels     labels.Selector
 }
 
-// Selector returns the selector of a valid policy, without its label selectors if byLabels is
+// SelectorOf returns the selector of a valid policy, without its label selectors if byLabels is
 // false. A term that is not valid selects nothing.
-func (s Spec) Selector(byLabels bool) (out Selector) {
+func SelectorOf(s Spec, byLabels bool) (out Selector) {
 	for _, t := range s.Select {
 		if !byLabels {
 			t.Labels = nil
 		}
-		if term, ok := t.compile(); ok {
+		if term, ok := compile(t); ok {
 			out = append(out, term)
 		}
 	}
 	return out
 }
 
-func (t Term) compile() (out selectorTerm, ok bool) {
+func compile(t Term) (out selectorTerm, ok bool) {
 	out.namespaces, out.labels = t.Namespaces, labels.Everything()
 	for _, name := range t.Names {
 		whole, err := regexp.Compile("^(?:" + name + ")$")

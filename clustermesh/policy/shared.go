@@ -50,7 +50,7 @@ func SharedByOthers(s clustermesh.State, own clustermesh.ClusterName) map[string
 func MirrorOf(taking []Policy, s clustermesh.State, own clustermesh.ClusterName, service string) (by string, sources []string) {
 	for _, p := range taking {
 		for _, c := range s.Clusters() {
-			if p.Spec.As != Mirror || c == own || !p.Spec.Shares(c) {
+			if p.Spec.As != Mirror || c == own || !Shares(p.Spec, c) {
 				continue
 			}
 			for _, e := range s.Records.Get(clustermesh.Origin{Cluster: c}).Content.Mirrors {

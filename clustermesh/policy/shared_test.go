@@ -20,7 +20,7 @@ func TestMirrorOf(t *testing.T) {
 		s.Records = s.Records.With(o, clustermesh.Record{Origin: o, Content: clustermesh.Content{Mirrors: []clustermesh.Export{cart, private}}})
 	}
 	taking := func(name string) []policy.Policy {
-		p := policy.Policy{Spec: policy.Spec{From: []string{"*"}, To: []string{"*"}, As: policy.Mirror, Name: name}.WithDefaults()}
+		p := policy.Policy{Spec: policy.WithDefaults(policy.Spec{From: []string{"*"}, To: []string{"*"}, As: policy.Mirror, Name: name})}
 		p.Name = "stars"
 		return []policy.Policy{p}
 	}

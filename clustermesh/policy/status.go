@@ -8,23 +8,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"strait.io/strait/api/v1alpha1"
 	"strait.io/strait/clustermesh"
 )
 
 // Ready is the type of the condition in a Status.
-const Ready = "Ready"
+const Ready = v1alpha1.Ready
 
-// Reasons of the condition Ready. It is false for the first two.
+// Reasons of the condition Ready.
 const (
-	// Invalid: the policy has mistakes, and nothing is done by it.
-	Invalid = "Invalid"
-	// Overridden: the daemon's configuration has a policy of the same name.
-	Overridden = "Overridden"
-	// NotConcerned: the cluster neither shares nor gets Services by it.
-	NotConcerned = "NotConcerned"
-	// SomeSkipped: Services are left out.
-	SomeSkipped = "SomeSkipped"
-	InForce     = "InForce"
+	Invalid      = v1alpha1.Invalid
+	Overridden   = v1alpha1.Overridden
+	NotConcerned = v1alpha1.NotConcerned
+	SomeSkipped  = v1alpha1.SomeSkipped
+	InForce      = v1alpha1.InForce
 )
 
 const (
@@ -62,7 +59,7 @@ func (f Facts) Status(own clustermesh.ClusterName, made clustermesh.PolicyResult
 	case f.Share == nil:
 		return Status{}, false
 	default:
-		s.count(*f.Share, made)
+		count(&s, *f.Share, made)
 		ready.Status = metav1.ConditionTrue
 		ready.Reason, ready.Message = f.inForce(own, s)
 	}
@@ -75,7 +72,7 @@ func (f Facts) Status(own clustermesh.ClusterName, made clustermesh.PolicyResult
 func (f Facts) inForce(own clustermesh.ClusterName, s Status) (reason, message string) {
 	skipped := len(s.Skipped) + s.SkippedMore
 	switch {
-	case !f.Spec.Shares(own) && !f.Spec.Reaches(own):
+	case !Shares(f.Spec, own) && !Reaches(f.Spec, own):
 		return NotConcerned, fmt.Sprintf("neither spec.from nor spec.to has this cluster, %s", own)
 	case skipped == 1:
 		return SomeSkipped, "1 Service is left out; status.skipped has the reason"
@@ -86,13 +83,13 @@ func (f Facts) inForce(own clustermesh.ClusterName, s Status) (reason, message s
 }
 
 // count adds up what the cluster shares and gets. What it does not share comes first in Skipped.
-func (s *Status) count(share clustermesh.Share, made clustermesh.PolicyResult) {
+func count(s *Status, share clustermesh.Share, made clustermesh.PolicyResult) {
 	s.Selected, s.Shared, s.Joined, s.Mirrored, s.Imported = share.Selected, share.Shared, share.Joined, made.Mirrored, made.Imported
 	for _, k := range share.Skipped {
-		s.Skipped = append(s.Skipped, Skipped{s.Cluster + "/" + k.Service.String(), k.Reason, k.Message})
+		s.Skipped = append(s.Skipped, Skipped{Service: s.Cluster + "/" + k.Service.String(), Reason: k.Reason, Message: k.Message})
 	}
 	for _, k := range made.Skipped {
-		s.Skipped = append(s.Skipped, Skipped{k.Source, k.Reason, k.Message})
+		s.Skipped = append(s.Skipped, Skipped{Service: k.Source, Reason: k.Reason, Message: k.Message})
 	}
 	s.SkippedMore = share.SkippedMore + made.SkippedMore
 	if more := len(s.Skipped) - maxSkipped; more > 0 {

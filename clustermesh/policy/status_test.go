@@ -32,7 +32,7 @@ func skips(n int) (r clustermesh.PolicyResult) {
 
 func TestStatus(t *testing.T) {
 	var wrong policy.Policy
-	bad := facts(func(f *policy.Facts) { f.Mistakes, f.Share = wrong.Validate(), nil })
+	bad := facts(func(f *policy.Facts) { f.Mistakes, f.Share = policy.Validate(wrong), nil })
 	shared := facts(func(f *policy.Facts) {
 		f.Share.Selected, f.Share.Shared, f.Share.Joined = 3, 2, 1
 		f.Share.Skip(clustermesh.ServiceName{Namespace: "shop", Name: "old"}, policy.ExternalName, "no endpoints")
@@ -88,7 +88,7 @@ func TestStatusSettles(t *testing.T) {
 	if !reflect.DeepEqual(again, first) {
 		t.Errorf("%+v; then %+v", first, again)
 	}
-	f.Mistakes = policy.Policy{}.Validate()
+	f.Mistakes = policy.Validate(policy.Policy{})
 	if s, _ := f.Status("c2", made, time.Unix(300, 0)); !s.Conditions[0].LastTransitionTime.Equal(&metav1.Time{Time: time.Unix(300, 0)}) {
 		t.Errorf("Ready changed at %v", s.Conditions[0].LastTransitionTime)
 	}

@@ -20,7 +20,7 @@ const maxRegex = 256
 const all = "*"
 
 // Validate returns what is wrong with a policy, each mistake with the path of its field.
-func (p Policy) Validate() (errs field.ErrorList) {
+func Validate(p Policy) (errs field.ErrorList) {
 	if p.APIVersion != APIVersion {
 		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), p.APIVersion, []string{APIVersion}))
 	}
@@ -37,7 +37,7 @@ func (p Policy) Validate() (errs field.ErrorList) {
 	errs = append(errs, clusters(at.Child("from"), p.Spec.From)...)
 	errs = append(errs, clusters(at.Child("to"), p.Spec.To)...)
 	errs = append(errs, terms(at.Child("select"), p.Spec.Select)...)
-	return append(errs, p.Spec.result(at)...)
+	return append(errs, result(p.Spec, at)...)
 }
 
 func clusters(at *field.Path, ids []string) (errs field.ErrorList) {
@@ -84,7 +84,7 @@ func terms(at *field.Path, terms []Term) (errs field.ErrorList) {
 }
 
 // result checks what the Services become.
-func (s Spec) result(at *field.Path) (errs field.ErrorList) {
+func result(s Spec, at *field.Path) (errs field.ErrorList) {
 	oneOf := func(name, value string, allowed ...string) {
 		if value != "" && !slices.Contains(allowed, value) {
 			errs = append(errs, field.NotSupported(at.Child(name), value, allowed))

@@ -44,6 +44,14 @@ var Table = []Package{
 	// Builds machines in namespaces, for the demo and the Kubernetes lab.
 	{Path: "internal/fabric"},
 
+	// For programs of others: the types of strait.io, and clients that api/generate.sh makes of them.
+	{Path: "api/v1alpha1", Pure: true, Tests: []string{"api/client/fake"}},
+	{Path: "api/client", Imports: []string{"api/client/typed/api/v1alpha1"}},
+	{Path: "api/client/scheme", Imports: []string{"api/v1alpha1"}},
+	{Path: "api/client/typed/api/v1alpha1", Imports: []string{"api/client/scheme", "api/v1alpha1"}},
+	{Path: "api/client/typed/api/v1alpha1/fake", Imports: []string{"api/client/typed/api/v1alpha1", "api/v1alpha1"}},
+	{Path: "api/client/fake", Imports: []string{"api/client", "api/client/typed/api/v1alpha1", "api/client/typed/api/v1alpha1/fake", "api/v1alpha1"}},
+
 	// Packages that know Kubernetes and gossip. They never know the kernel.
 	// Its tests ask whether a record can carry what it makes, as do those of object and daemon/plan.
 	{Path: "clustermesh", Pure: true, Tests: []string{"clustermesh/record"}},
@@ -82,7 +90,7 @@ var Table = []Package{
 		Path: "clustermesh/kube/writer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/mcs", "clustermesh/kube/write", "clustermesh/written"},
 		Tests: []string{"test/kubelab/apiserver"},
 	},
-	{Path: "clustermesh/policy", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/policy", Pure: true, Imports: []string{"api/v1alpha1", "clustermesh"}},
 	// Its tests ask whether a record can carry what it says.
 	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "internal/tld", "clustermesh/written"}, Tests: []string{"clustermesh/replica"}},
 	// Writes at API servers of clusters without strait.
@@ -357,10 +365,11 @@ var Dependencies = []Dependency{
 		Why:    "same as k8s.io/api; also, kubelab installs its CRDs, and the chart's tests compare the chart's CRDs with them",
 	},
 	{
-		Path:   "k8s.io/apimachinery",
-		Owners: []string{"clustermesh/object", "clustermesh/written", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
-		Tests:  []string{"daemon", "install/chart", "test/install", "test/kube"},
-		Why:    "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
+		Path: "k8s.io/apimachinery",
+		Owners: []string{"api/v1alpha1", "api/client/fake", "api/client/scheme", "api/client/typed/api/v1alpha1",
+			"clustermesh/object", "clustermesh/written", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
+		Tests: []string{"daemon", "install/chart", "test/install", "test/kube"},
+		Why:   "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
 	{
 		Path:   "k8s.io/apimachinery/pkg/util/validation",
@@ -373,10 +382,11 @@ var Dependencies = []Dependency{
 		Why:    "compares versions of kernels and images as Kubernetes does",
 	},
 	{
-		Path:   "k8s.io/client-go",
-		Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
-		Tests:  []string{"test/install", "test/kube"},
-		Why:    "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures",
+		Path: "k8s.io/client-go",
+		Owners: []string{"api/client", "api/client/fake", "api/client/typed/api/v1alpha1", "api/client/typed/api/v1alpha1/fake",
+			"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
+		Tests: []string{"test/install", "test/kube"},
+		Why:   "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures; api has clients for programs of others",
 	},
 	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},
 	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},

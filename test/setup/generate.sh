@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the page of strait ui, the dashboards of the chart, and the eBPF objects and their Go files, which are committed so that
+# Builds the page of strait ui, the dashboards of the chart, the CRD and the client of package api, and the eBPF objects and their Go files, which are committed so that
 # building strait needs no clang.
 #
 #   test/setup/generate.sh            build in this tree
@@ -14,12 +14,12 @@ record=test/setup/clang.txt
 clang=clang-19 # as in the //go:generate lines
 
 version() { "$clang" --version | sed -nE 's/.*clang version ([0-9.]+).*/\1/p'; }
-# Not of web and install/dashboards, which need no clang: their own tests compare their files.
-sources() { grep -rl --include='*.go' --exclude-dir='.?*' --exclude-dir=web --exclude-dir=dashboards '^//go:generate' . | xargs -r -n 1 dirname | sort -u; }
+# Not of web, install/dashboards and api, which need no clang: tests compare their files.
+sources() { grep -rl --include='*.go' --exclude-dir='.?*' --exclude-dir=web --exclude-dir=dashboards --exclude-dir=v1alpha1 '^//go:generate' . | xargs -r -n 1 dirname | sort -u; }
 # This includes tests' objects, which bpf2go names NAME_bpfel_test.
 outputs() { find "$@" -regextype posix-extended -regex '.*_bpfe[lb](_test)?\.(go|o)' | sort; }
 
-[ "${1:-}" = --check ] || go generate ./web ./install/dashboards
+[ "${1:-}" = --check ] || go generate ./web ./install/dashboards ./api/v1alpha1
 
 if ! command -v "$clang" >/dev/null; then
   if [ "${1:-}" = --check ]; then

@@ -17,7 +17,7 @@ func TestAPIServerRefuses(t *testing.T) {
 	b := newBench(t)
 	fields := map[string]func(*policy.Spec){
 		"none":            func(*policy.Spec) {},
-		"the defaults":    func(s *policy.Spec) { *s = s.WithDefaults() },
+		"the defaults":    func(s *policy.Spec) { *s = policy.WithDefaults(*s) },
 		"name":            func(s *policy.Spec) { s.Name = "far-{name}" },
 		"namespace":       func(s *policy.Spec) { s.Namespace = "{namespace}-{cluster}" },
 		"createNamespace": func(s *policy.Spec) { s.CreateNamespace = true },
@@ -38,7 +38,7 @@ func TestAPIServerRefuses(t *testing.T) {
 			must(t, err)
 			delete(o, "status")
 			_, err = b.api.Create(t.Context(), &unstructured.Unstructured{Object: o}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			if mistakes := p.Validate(); (err == nil) != (len(mistakes) == 0) {
+			if mistakes := policy.Validate(p); (err == nil) != (len(mistakes) == 0) {
 				t.Errorf("as %q with %s: of the API server %v, of Validate %v", as, field, err, fmt.Sprint(mistakes))
 			}
 		}

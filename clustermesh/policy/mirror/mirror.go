@@ -146,8 +146,8 @@ func Wanted(set string, policies []policy.Policy, clusters []Cluster, to Cluster
 		clusters[i].index()
 	}
 	for _, from := range policies {
-		from.Spec = from.Spec.WithDefaults()
-		if !from.Spec.Reaches(clustermesh.ClusterName(to.ID)) {
+		from.Spec = policy.WithDefaults(from.Spec)
+		if !policy.Reaches(from.Spec, clustermesh.ClusterName(to.ID)) {
 			continue
 		}
 		if from.Spec.As == policy.Import {
@@ -158,7 +158,7 @@ func Wanted(set string, policies []policy.Policy, clusters []Cluster, to Cluster
 		}
 		p.Policies[from.Name] = true
 		for i := range clusters {
-			if c := &clusters[i]; c.ID != to.ID && from.Spec.Shares(clustermesh.ClusterName(c.ID)) {
+			if c := &clusters[i]; c.ID != to.ID && policy.Shares(from.Spec, clustermesh.ClusterName(c.ID)) {
 				p.collect(targets, from, c)
 			}
 		}
@@ -182,10 +182,10 @@ func (p *Plan) skip(by string, f from, reason, format string, args ...any) {
 // imports adds the namespaces that the imports of a policy need, if it creates them. The imports
 // themselves follow from the exports, in every cluster that has the namespace.
 func (p *Plan) imports(by policy.Policy, clusters []Cluster, to Cluster) {
-	selector, seen := by.Spec.Selector(false), map[clustermesh.ServiceName]bool{}
+	selector, seen := policy.SelectorOf(by.Spec, false), map[clustermesh.ServiceName]bool{}
 	for i := range clusters {
 		c := &clusters[i]
-		if c.ID == to.ID || !by.Spec.Shares(clustermesh.ClusterName(c.ID)) {
+		if c.ID == to.ID || !policy.Shares(by.Spec, clustermesh.ClusterName(c.ID)) {
 			continue
 		}
 		for _, s := range c.Exported[by.Name] {
@@ -270,7 +270,7 @@ func (c *Cluster) selected(by policy.Policy) []*corev1.Service {
 	if c.Offered != nil {
 		from, labels = c.Offered[by.Name], false
 	}
-	selector := by.Spec.Selector(labels)
+	selector := policy.SelectorOf(by.Spec, labels)
 	return slices.DeleteFunc(slices.Clone(from), func(svc *corev1.Service) bool {
 		return !selector.Selects(svc.Namespace, svc.Name, svc.Labels) || !source(svc)
 	})
