@@ -40,7 +40,9 @@ func TestUpgradeChecks(t *testing.T) {
 			[]string{"warning the image is that of the new version: the image stays at registry.example/strait:v0.1.0, as set earlier"}},
 		{"tunnels", func(u *Upgrade) { u.ByHand = []string{"DaemonSet strait-system/strait-tunnel"} },
 			[]string{"warning all pods are replaced by the upgrade: the pods of DaemonSet strait-system/strait-tunnel change, and go on as before"}},
-		{"a daemon that does not answer", func(u *Upgrade) { u.Nodes[0].Status, u.Nodes[0].Error, u.Nodes[0].Try = nil, "its pod is not ready", "see why" },
+		{"a daemon that does not answer", func(u *Upgrade) {
+			u.Nodes[0].Status, u.Nodes[0].Error, u.Nodes[0].Try = nil, "its pod is not ready", "see why"
+		},
 			[]string{"unknown every daemon answers: its pod is not ready [a/n1]"}},
 		{"a problem", func(u *Upgrade) {
 			u.Nodes[0].Status.Problems = []problem.Problem{{Code: problem.PrefixOverlap, Message: "overlaps"}}

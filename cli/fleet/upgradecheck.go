@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"strait.io/strait/cli"
@@ -52,9 +53,13 @@ func (i intent) changes(ctx context.Context, a *cli.App, u *check.Upgrade) (chan
 		return nil, err
 	}
 	docs, err := render(a, i.Cluster, i.values, *cmp.Or(have, &bundle.Bundle{Version: bundle.Version}))
-	if err != nil {
+	var usage *cli.ExitError
+	if errors.As(err, &usage) {
 		u.Refused = err
 		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	u.Image = daemonImage(docs)
 	if changes, u.Refused = i.Apply(ctx, docs, true); u.Refused != nil {
