@@ -75,6 +75,7 @@ func testGitOps(t *testing.T, o *ops) {
 	r.isKept("c2")
 	r.leavesToGit()
 	r.rotates()
+	r.revokes()
 	r.leaves()
 	for _, b := range r.blocks {
 		t.Errorf("%s was not executed:\n%s", b.Place(), b.Script())
@@ -332,6 +333,20 @@ func (r *repository) applies() {
 	for c, folder := range folders {
 		r.script("apply "+folder, "kubectl --context "+c+" apply --server-side -k clusters/"+folder)
 	}
+}
+
+// revokes withdraws the key of a node of eu-central, as the one step that needs no change in the repository: the own pin
+// there does not undo it.
+func (r *repository) revokes() {
+	r.Helper()
+	out, err := r.o.cli(r.T, "c2", "node", "revoke", "c2n2", "--yes")
+	if err != nil {
+		r.Fatalf("strait node revoke: %v\n%s", err, out)
+	}
+	r.hides("c1", "c2n2")
+	r.applies()
+	r.isSynced("c2")
+	r.hides("c1", "c2n2")
 }
 
 // leaves has eu-central leave by a change that only us-east sees.
