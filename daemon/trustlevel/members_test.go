@@ -137,6 +137,10 @@ func TestOwnMember(t *testing.T) {
 	if m := o.Member(); len(m.Seeds) != authority.MaxSeeds {
 		t.Errorf("%d seeds", len(m.Seeds))
 	}
+	o.Pin.Pods, o.Pin.Nodes = []netip.Prefix{prefix("10.1.0.0/20"), prefix("10.7.0.0/16")}, []netip.Prefix{prefix("192.0.2.0/28"), prefix("192.0.9.0/24")}
+	if m := o.Member(); !slices.Equal(m.Pods, o.Pin.Pods) || !slices.Equal(m.Nodes, o.Pin.Nodes) {
+		t.Errorf("what was narrowed is widened again: %+v", m)
+	}
 	both := []authority.PublicKey{{1}, {2}}
 	o.Pin.Roots = both
 	if m := o.Member(); !slices.Equal(m.Roots, both[:1]) {

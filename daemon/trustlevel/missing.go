@@ -46,22 +46,28 @@ func (o Open) Lacks(undecided bool, root string, own authority.Pin) Missing {
 // of nodes, so that those of a new subnet are trusted too.
 func OwnPin(own clustermesh.ClusterName, uid string, nodes []clustermesh.Node, s clustermesh.State) authority.Pin {
 	pin := authority.Pin{Cluster: own, UID: uid, Namespaces: []string{"*"}}
+	for _, p := range podPrefixes(own, nodes, s) {
+		pin.Pods = append(pin.Pods, widened(p))
+	}
+	pin.Pods = distinct(pin.Pods)
+	return pin
+}
+
+// podPrefixes returns the prefixes of a cluster's nodes, by their Node objects and their records.
+func podPrefixes(own clustermesh.ClusterName, nodes []clustermesh.Node, s clustermesh.State) (out []netip.Prefix) {
 	for _, n := range nodes {
-		for _, p := range n.Prefixes {
-			pin.Pods = append(pin.Pods, widened(p))
-		}
+		out = append(out, n.Prefixes...)
 	}
 	for o, r := range s.Records.All() {
 		if o.Cluster == own && r.Content.Node != nil {
 			for _, p := range r.Content.Node.Prefixes {
 				if !clustermesh.IsTunnelAddr(p.Addr()) {
-					pin.Pods = append(pin.Pods, widened(p))
+					out = append(out, p)
 				}
 			}
 		}
 	}
-	pin.Pods = distinct(pin.Pods)
-	return pin
+	return out
 }
 
 // widened returns a prefix that has room for more: as connect proposes.

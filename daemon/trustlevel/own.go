@@ -35,11 +35,11 @@ func (o Own) Member() authority.Member {
 			m.Roots = append(m.Roots, root)
 		}
 	}
-	m.Pods = covering(o.Pin.Pods, OwnPin(o.Cluster, o.UID, o.Nodes, o.State).Pods)
+	m.Pods = covering(o.Pin.Pods, podPrefixes(o.Cluster, o.Nodes, o.State), widened)
 	var machines []netip.Prefix
 	for _, n := range o.Nodes {
 		for _, a := range n.Addresses {
-			machines = append(machines, machinesAround(a))
+			machines = append(machines, netip.PrefixFrom(a, a.BitLen()))
 		}
 		m.Regions = with(m.Regions, n.Locality.Region)
 		m.Zones = with(m.Zones, n.Locality.Zone)
@@ -47,7 +47,7 @@ func (o Own) Member() authority.Member {
 			m.Seeds = append(m.Seeds, netip.AddrPortFrom(n.Addresses[0], o.Port).String())
 		}
 	}
-	m.Nodes = covering(o.Pin.Nodes, machines)
+	m.Nodes = covering(o.Pin.Nodes, machines, machinesAround)
 	slices.Sort(m.Seeds)
 	return m
 }
@@ -61,9 +61,16 @@ func (o Own) signs(root authority.PublicKey) bool {
 	return false
 }
 
-// covering returns the ranges, and those of more that are in none of them.
-func covering(have, more []netip.Prefix) []netip.Prefix {
-	return distinct(slices.Concat(have, more))
+// covering returns the ranges, which an operator may have narrowed, and a wide one around each of those that are in
+// none of them.
+func covering(ranges, all []netip.Prefix, wide func(netip.Prefix) netip.Prefix) []netip.Prefix {
+	out := slices.Clone(ranges)
+	for _, p := range all {
+		if !slices.ContainsFunc(out, func(q netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }) {
+			out = append(out, wide(p))
+		}
+	}
+	return distinct(out)
 }
 
 // with returns a sorted list that has one more.
@@ -77,10 +84,10 @@ func with(list []string, one string) []string {
 }
 
 // machinesAround returns the range of machines that connect would propose for one.
-func machinesAround(a netip.Addr) netip.Prefix {
+func machinesAround(p netip.Prefix) netip.Prefix {
 	bits := 24
-	if a.Is6() {
+	if p.Addr().Is6() {
 		bits = 64
 	}
-	return netip.PrefixFrom(a, bits).Masked()
+	return netip.PrefixFrom(p.Addr(), bits).Masked()
 }
