@@ -392,7 +392,7 @@ var Dependencies = []Dependency{
 	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},
 	{Path: "k8s.io/client-go/util/jsonpath", Owners: []string{"cli"}, Why: "templates of --output, as kubectl reads them; it needs nothing else of client-go"},
 	{Path: "k8s.io/client-go/tools/clientcmd", Owners: []string{"cli", "clustermesh/kube", "replicate", "install/cluster", "test/bench/scale"}, Tests: []string{"clustermesh/kube/mirrorer", "clustermesh/kube/writer", "test/install", "test/kube"}, Why: "kubectl's flags and kubeconfig files"},
-	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart"}},
+	{Path: "helm.sh/helm/v4", Tests: []string{"install/chart", "test/kube"}},
 	{Path: "k8s.io/streaming", Owners: []string{"install/cluster"}},
 	{Path: "github.com/spf13/pflag", Owners: []string{"cli"}, Why: "client-go declares kubectl's flags with it"},
 	{

@@ -34,6 +34,7 @@ func TestOps(t *testing.T) {
 		{"OptOut", testOptOut},
 		{"Rights", testRights},
 		{"Look", testLook},
+		{"HelmTest", testHelmTest},
 		{"Questions", testQuestions},
 		{"Connectivity", testConnectivity},
 		{"Flows", testFlows},

@@ -114,6 +114,18 @@ spec:
 	must(t, equal("version of a policy whose status is written", version(), before))
 	kubectl(t, "c1", "patch", "servicepolicy", "p"+name, "--type=merge", "-p", `{"spec":{"select":[{"namespaces":["`+c1.ns+`"]}]}}`)
 	c1.policyShown("p"+name, "import 2 2 True")
+	// The category, and the columns that only -o wide has.
+	wide := lines(kubectl(t, "c1", "get", "strait", "-o", "wide"))
+	must(t, equal("columns", strings.Join(strings.Fields(wide[0]), " "), "NAME AS SELECTED SHARED READY AGE FROM TO MIRRORED IMPORTED JOINED REASON MESSAGE"))
+	for _, line := range wide {
+		if words := strings.Fields(line); words[0] == "p"+name || words[0] == "servicepolicy.strait.io/p"+name {
+			must(t, equal("the policy with -o wide", strings.Join(words[6:], " "), `["c1"] ["c2"] 0 0 0 InForce`))
+			wide = nil
+		}
+	}
+	if wide != nil {
+		t.Errorf("kubectl get strait does not list %s: %q", "p"+name, wide)
+	}
 	// Of a pattern that is none, the API server knows nothing, and the status has its path.
 	kubectl(t, "c1", "patch", "servicepolicy", "p"+name, "--type=merge", "-p", `{"spec":{"select":[{"names":["("]}],"copy":{"labels":["["]}}}`)
 	c1.policyShown("p"+name, "import 0 0 False")
