@@ -5,13 +5,17 @@ SHELL       := bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-VERSION ?= $(shell test -e .git && git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(or $(shell install/release/source.sh version),dev)
+REVISION ?= $(shell install/release/source.sh revision)
+# Where nodes get the image REGISTRY/strait, unless the user names another one.
+REGISTRY ?= localhost
 ARGS    ?=
 FUZZTIME ?= 30s
 KERNELS ?= 5.10 6.1 6.12 newest
 
 # -buildvcs=false: -ldflags sets the version, and git refuses to work in another user's checkout.
-GOBUILD := CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+GOBUILD = CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION) \
+  -X main.revision=$(REVISION) -X strait.io/strait/install/chart.repository=$(REGISTRY)/strait'
 
 # Runs one set of test packages. Each package with tests is in exactly one set.
 GOTEST := test/setup/gotest.sh
@@ -28,7 +32,7 @@ build: check-go ## build bin/straitd and bin/strait
 	$(GOBUILD) -o bin/ ./cmd/straitd ./cmd/strait
 
 # The container image. It holds only the programs, which are static.
-IMAGE_REPOSITORY ?= localhost/strait
+IMAGE_REPOSITORY ?= $(REGISTRY)/strait
 IMAGE_NAME ?= $(IMAGE_REPOSITORY):$(VERSION)
 GOARCHES   ?= $(shell go env GOARCH)
 

@@ -28,8 +28,8 @@ type App struct {
 	Getenv     func(string) string
 	Now        func() time.Time
 	IsTerminal bool // of stdout
-	// Version is what the linker set; if empty, the Go toolchain's stamp is used.
-	Version string
+	// Version and Revision are what the linker set; if empty, the Go toolchain's stamps are used.
+	Version, Revision string
 	// Socket is that of the daemon.
 	Socket string
 	// From is whom queries ask.

@@ -15,7 +15,7 @@ type ClientVersion struct {
 
 // ThisVersion describes this program.
 func (a *App) ThisVersion() ClientVersion {
-	v := ClientVersion{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := ClientVersion{Version: a.Version, Revision: a.Revision, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		v.Version = cmp.Or(v.Version, "unknown")
@@ -24,7 +24,7 @@ func (a *App) ThisVersion() ClientVersion {
 	v.Version = cmp.Or(v.Version, info.Main.Version, "unknown")
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
-			v.Revision = s.Value
+			v.Revision = cmp.Or(v.Revision, s.Value)
 		}
 	}
 	return v

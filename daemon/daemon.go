@@ -32,11 +32,11 @@ import (
 
 // Daemon is one node's strait. Make it with New, then call Run once.
 type Daemon struct {
-	config  Config
-	version string
-	log     *slog.Logger
-	lines   *logring.Ring
-	keys    keys // of this cluster and this node
+	config Config
+	build  Build
+	log    *slog.Logger
+	lines  *logring.Ring
+	keys   keys // of this cluster and this node
 
 	source    source
 	kube      apiServer
@@ -79,8 +79,11 @@ type moment struct {
 	problems []clustermesh.Problem // of source, plan and kernel; Status adds those of the servers
 }
 
+// Build says which straitd this is; an empty field is not known.
+type Build = metrics.Build
+
 // New checks the config and reads the keys and the last known state. It opens nothing.
-func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
+func New(c Config, build Build, log *slog.Logger) (*Daemon, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("straitd must run as root: it attaches eBPF programs and configures the network; try sudo")
 	}
@@ -90,7 +93,7 @@ func New(c Config, version string, log *slog.Logger) (*Daemon, error) {
 	lines := logring.New()
 	log = slog.New(lines.Handler(log.Handler()))
 	wake := notify.New()
-	d := &Daemon{config: c, version: version, log: log, lines: lines, metrics: metrics.New(), pings: newPings(), wake: wake}
+	d := &Daemon{config: c, build: build, log: log, lines: lines, metrics: metrics.New(build), pings: newPings(), wake: wake}
 	if err := d.openFiles(wake); err != nil {
 		return nil, err
 	}
@@ -153,7 +156,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	d.born = time.Now()
-	d.log.Info("starting", "version", d.version, "cluster", d.config.Cluster, "node", d.config.Node)
+	d.log.Info("starting", "version", d.build.Version, "revision", d.build.Revision, "cluster", d.config.Cluster, "node", d.config.Node)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.source.Run(ctx) })
 	g.Go(func() error { return d.files.run(ctx) })

@@ -25,7 +25,7 @@ func newHistory(c Config, log *slog.Logger) *ring.Ring {
 func (r *round) noted() *history.Turn {
 	t := &history.Turn{Inputs: r.planned, Result: r.in.Plan, Leads: r.in.Leads}
 	if !r.firstTurnDone {
-		t.Start = cmp.Or(r.version, "an unknown version")
+		t.Start = cmp.Or(r.build.Version, "an unknown version")
 	}
 	if r.moment != nil {
 		t.Problems = r.moment.problems

@@ -212,7 +212,7 @@ metrics: {listen: "127.0.0.1:0"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := New(c, "test", testutil.Logger(t))
+	d, err := New(c, Build{Version: "test"}, testutil.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestProof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, err := newKernel(c, d.log, metrics.New())
+		k, err := newKernel(c, d.log, metrics.New(metrics.Build{}))
 		if err != nil {
 			t.Fatal(err)
 		}

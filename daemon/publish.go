@@ -40,7 +40,7 @@ func (d *Daemon) machine() (turn.Machine, error) {
 	m := turn.Machine{
 		Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes,
 		GossipKeys: d.files.keys.Get().Fingerprints(), Follower: !d.mayLead(), ReadsFiles: !d.kube.present(),
-		Pods: d.kube.pods().Addresses, Version: d.version,
+		Pods: d.kube.pods().Addresses, Version: d.build.Version,
 	}
 	if !d.config.Mesh.on() {
 		return m, nil

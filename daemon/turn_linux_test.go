@@ -172,7 +172,7 @@ mesh: {device: %[4]s, implementation: userspace, tunnel: external}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.d = &Daemon{config: c, log: log, kube: noServer{}, wake: notify.New(), metrics: metrics.New(), gossip: w, history: newHistory(c, log),
+	w.d = &Daemon{config: c, log: log, kube: noServer{}, wake: notify.New(), metrics: metrics.New(metrics.Build{}), gossip: w, history: newHistory(c, log),
 		source: busySource{}, who: who{Cluster: "a", Advertise: netip.MustParseAddrPort("192.0.2.250:7946")}}
 	w.d.files = w.d.watchFiles(Config{}, nil)
 	if w.d.kernel, err = newKernel(c, log, w.d.metrics); err != nil {

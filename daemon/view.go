@@ -33,7 +33,7 @@ func (d *Daemon) Status() *api.Status {
 	v.health, _ = d.kernel.health()
 	datapath, unreadable := d.kernel.summary()
 	status := &api.Status{
-		Cluster: string(d.self().Cluster), Node: d.config.Node, Version: d.version,
+		Cluster: string(d.self().Cluster), Node: d.config.Node, Version: d.build.Version,
 		Time: time.Now(), Applied: m.applied, Ready: m.ready() && datapath.Attached,
 		Waiting: m.waiting, Leader: d.gossip.Leader(),
 		Clusters: v.clusters(), Origins: m.state.Records.Len(), Datapath: datapath, Refused: d.gossip.Refused(),

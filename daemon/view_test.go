@@ -334,7 +334,7 @@ func TestViewNodes(t *testing.T) {
 // A mesh that is wanted and has no device is not off: who reads that looks for a setting.
 func TestMeshWithoutDevice(t *testing.T) {
 	for mode, want := range map[MeshMode]string{MeshWireGuard: "down", MeshOff: "off"} {
-		k, err := newKernel(Config{StateDir: t.TempDir(), Mesh: MeshConfig{Mode: mode}}, slog.New(slog.DiscardHandler), metrics.New())
+		k, err := newKernel(Config{StateDir: t.TempDir(), Mesh: MeshConfig{Mode: mode}}, slog.New(slog.DiscardHandler), metrics.New(metrics.Build{}))
 		if err != nil {
 			t.Fatal(err)
 		}

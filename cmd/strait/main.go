@@ -23,8 +23,8 @@ import (
 	"strait.io/strait/cli/node"
 )
 
-// version is set by the linker (-X main.version=…); if empty, the Go toolchain's stamp is used.
-var version string
+// version and revision are set by the linker (-X main.version=…); if empty, the Go toolchain's stamps are used.
+var version, revision string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,6 +38,7 @@ func main() {
 			Now:        time.Now,
 			IsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 			Version:    version,
+			Revision:   revision,
 			Reach:      fleet.Reach,
 
 			ContextNames: fleet.ContextNames,

@@ -19,8 +19,11 @@ import (
 	"strait.io/strait/daemon"
 )
 
-// version is set by the linker.
-var version = "dev"
+// version and revision are set by the linker.
+var (
+	version  = "dev"
+	revision string
+)
 
 // gcPercent lets the heap grow by a quarter between two collections, not to twice its size. The
 // daemon shares its node with other programs, and allocates little once it has read everything.
@@ -80,7 +83,7 @@ upgraded. "straitd cleanup" removes it.`,
 			if o.check {
 				return daemon.Check(cmd.Context(), cmd.OutOrStdout(), o.config, cfg)
 			}
-			d, err := daemon.New(cfg, version, newLogger(cfg.Log))
+			d, err := daemon.New(cfg, daemon.Build{Version: version, Revision: revision}, newLogger(cfg.Log))
 			if err != nil {
 				return err
 			}

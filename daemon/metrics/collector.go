@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"runtime/debug"
 	"slices"
 
@@ -76,7 +77,7 @@ func (gauges) Describe(ch chan<- *prometheus.Desc) {
 // Collect sends what the sources report. Before the first plan it sends only build_info, ready,
 // gossip_bytes_total and api_writes_total.
 func (c gauges) Collect(ch chan<- prometheus.Metric) {
-	c.m.look(func(s *api.Status, members map[string]int, totals *tally) { collect(ch, s, members, totals) })
+	c.m.look(func(s *api.Status, members map[string]int, totals *tally) { collect(ch, c.m.build, s, members, totals) })
 	for _, b := range c.m.gossiped() {
 		ch <- prometheus.MustNewConstMetric(gossiped, prometheus.CounterValue, float64(b.Bytes), b.Transport, b.Direction)
 	}
@@ -89,23 +90,19 @@ func (c gauges) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func collect(ch chan<- prometheus.Metric, s *api.Status, nodes map[string]int, totals *tally) {
+func collect(ch chan<- prometheus.Metric, build Build, s *api.Status, nodes map[string]int, totals *tally) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		for i := range labels {
 			labels[i] = label(labels[i])
 		}
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	version, revision := buildVersion()
 	if s == nil {
-		gauge(buildInfo, 1, version, revision, "unknown")
+		gauge(buildInfo, 1, build.Version, build.Revision, "unknown")
 		gauge(ready, 0)
 		return
 	}
-	if s.Version != "" {
-		version = s.Version
-	}
-	gauge(buildInfo, 1, version, revision, s.Datapath.Mesh)
+	gauge(buildInfo, 1, build.Version, build.Revision, s.Datapath.Mesh)
 	gauge(ready, oneIf(s.Ready))
 	gauge(origins, float64(s.Origins))
 	gauge(frontends, float64(s.Datapath.Frontends))
@@ -198,20 +195,16 @@ func codes(ps []problem.Problem) map[codeOf]float64 {
 	return count
 }
 
-// buildVersion returns what the Go toolchain stamped into the binary.
-func buildVersion() (version, revision string) {
-	version, revision = "unknown", "unknown"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version, revision
-	}
-	if info.Main.Version != "" {
-		version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			revision = s.Value
+// known returns the build with what the Go toolchain stamped into the program in the place of what the
+// linker did not set.
+func (b Build) known() Build {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version = cmp.Or(b.Version, info.Main.Version)
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = cmp.Or(b.Revision, s.Value)
+			}
 		}
 	}
-	return version, revision
+	return Build{cmp.Or(b.Version, "unknown"), cmp.Or(b.Revision, "unknown")}
 }

@@ -24,6 +24,7 @@ import (
 // At 10,000 services of 10 endpoints a scrape is 30,000 series; BenchmarkProbes of package daemon
 // measures the cost.
 type Metrics struct {
+	build    Build
 	registry *prometheus.Registry
 	sources  atomic.Pointer[sources]
 	now      func() time.Time
@@ -60,10 +61,14 @@ type sources struct {
 	counts Counts
 }
 
+// Build says which program reports; an empty field is not known.
+type Build struct{ Version, Revision string }
+
 // New makes metrics without sources; From sets them.
-func New() *Metrics {
+func New(build Build) *Metrics {
 	target := []string{"target"}
 	m := &Metrics{
+		build:    build.known(),
 		registry: prometheus.NewRegistry(),
 		now:      time.Now,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{

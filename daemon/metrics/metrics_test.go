@@ -12,7 +12,7 @@ import (
 )
 
 func TestMetricsLint(t *testing.T) {
-	m := New()
+	m := New(Build{})
 	from(m, fake.NewSource(fake.Sample()))
 	m.Observe("socklb", time.Millisecond, nil)
 	m.Observe("socklb", time.Millisecond, errors.New("x"))
@@ -46,7 +46,7 @@ func TestMetricsLint(t *testing.T) {
 }
 
 func TestMetricsFollowTheView(t *testing.T) {
-	m := New()
+	m := New(Build{})
 	src := fake.NewSource(fake.Sample())
 	m.From(src, src)
 	check := func(want string, names ...string) {
@@ -180,7 +180,7 @@ strait_ready 0
 }
 
 func TestObserve(t *testing.T) {
-	m := New()
+	m := New(Build{})
 	clock := time.Unix(1000, 500_000_000)
 	m.now = func() time.Time { return clock }
 	m.Observe("route", 2*time.Millisecond, nil)
@@ -206,7 +206,7 @@ func TestObserve(t *testing.T) {
 
 // TestHostileNames: a name of another cluster cannot spoil the scrape.
 func TestHostileNames(t *testing.T) {
-	m := New()
+	m := New(Build{})
 	v := fake.Sample()
 	v.Status.Clusters[1].Name = "b\xff\n\""
 	twin := v.Services[0]

@@ -18,7 +18,7 @@ func TestMetricsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := New()
+	m := New(Build{})
 	from(m, fake.NewSource(fake.Sample()))
 	m.Observe("socklb", time.Millisecond, nil)
 	families, err := m.registry.Gather()

@@ -132,7 +132,7 @@ func TestTallyCountsAll(t *testing.T) {
 }
 
 func TestTrafficMetrics(t *testing.T) {
-	m := New()
+	m := New(Build{})
 	src := fake.NewSource(fake.Sample())
 	m.From(src, src)
 	want := `# HELP strait_backend_connects_total Connections that the backends of a service in one cluster got, this node's own cluster included.
@@ -173,7 +173,7 @@ strait_sockets_destroyed_total{proto="UDP"} 3
 
 // TestFullMapIsAProblem: also where the daemon reports none.
 func TestFullMapIsAProblem(t *testing.T) {
-	m := New()
+	m := New(Build{})
 	v := fake.Sample()
 	v.Status.Datapath.Maps[0].Used = v.Status.Datapath.Maps[0].Limit
 	from(m, fake.NewSource(v))
@@ -205,7 +205,7 @@ func (g *growing) Traffic(each func(api.Traffic)) {
 // TestScrapesAtOnce: answers that overtake each other are not taken for counters that started
 // again.
 func TestScrapesAtOnce(t *testing.T) {
-	m := New()
+	m := New(Build{})
 	src := &growing{}
 	src.Store(counted(0, 0, nil))
 	m.From(src, src)

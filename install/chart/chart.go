@@ -42,6 +42,8 @@ type Options struct {
 	Values Values
 	// APIs are those that the API server has, as GROUP/VERSION.
 	APIs []string
+	// Files are a chart by the names of its files, to render instead of this one: that of a release.
+	Files map[string][]byte
 }
 
 // Merge puts the values over on top of under. A null in over removes a value.
@@ -66,7 +68,7 @@ func tag(version string) string {
 
 // Render returns the chart's objects, one document each, in the order of their files.
 func Render(o Options) ([][]byte, error) {
-	c, err := load(o.APIs)
+	c, err := load(o.Files, o.APIs)
 	if err != nil {
 		return nil, fmt.Errorf("load chart: %w", err)
 	}
@@ -107,19 +109,24 @@ type parsed struct {
 	templates *template.Template
 }
 
-// load parses the embedded files.
-func load(apis []string) (*parsed, error) {
+// repository is the image's name in the releases of a registry, which the linker sets.
+var repository string
+
+// load parses a chart's files: by default the embedded ones, with the image of the registry that this
+// program was built for.
+func load(files map[string][]byte, apis []string) (*parsed, error) {
+	own := files == nil
+	if own {
+		var err error
+		if files, err = Files(); err != nil {
+			return nil, err
+		}
+	}
 	c := &parsed{files: chartFiles{}, templates: template.New("chart").Option("missingkey=zero")}
 	c.templates.Funcs(functions(c.templates, c.files, apis))
-	err := fs.WalkDir(embedded, "strait", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := embedded.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		switch name = strings.TrimPrefix(name, "strait/"); {
+	for name, data := range files {
+		var err error
+		switch {
 		case name == "Chart.yaml":
 			err = yaml.Unmarshal(data, &c.meta)
 		case name == "values.yaml":
@@ -129,9 +136,27 @@ func load(apis []string) (*parsed, error) {
 		default:
 			c.files[name] = data
 		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if image, ok := c.values["image"].(map[string]any); ok && own && repository != "" {
+		image["repository"] = repository
+	}
+	return c, nil
+}
+
+// Files returns the chart's files by their names: Chart.yaml, templates/daemonset.yaml.
+func Files() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	err := fs.WalkDir(embedded, "strait", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		out[strings.TrimPrefix(name, "strait/")], err = embedded.ReadFile(name)
 		return err
 	})
-	return c, err
+	return out, err
 }
 
 // manifests returns the names of the templates that render objects, in order, without the pods of helm test.

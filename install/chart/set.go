@@ -21,7 +21,7 @@ func Read(documents [][]byte, settings []string) (Values, error) {
 		}
 		merged = gather(merged, v)
 	}
-	c, err := load(nil)
+	c, err := load(nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("load chart: %w", err)
 	}
