@@ -1,5 +1,5 @@
 # strait's targets; `make help` lists them. Everything here also works from a tarball: git is only
-# used for the version.
+# used for the version, and the notes of a release.
 SHELL       := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
@@ -47,6 +47,32 @@ image: check-go ## build bin/strait-image-ARCH.tar, a container image, without D
 .PHONY: sbom
 sbom: image ## write bin/*.cdx.json: what straitd, strait and the image consist of (CycloneDX)
 	@test/setup/sbom.sh '$(VERSION)' $(GOARCHES)
+
+# A release. docs/release.md says what is in it.
+RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+RELEASE_URL       ?= https://strait.io/releases/$(VERSION)
+RELEASE_KEY       ?=
+RELEASE = VERSION='$(VERSION)' REVISION='$(REVISION)' REGISTRY='$(REGISTRY)' RELEASE_URL='$(RELEASE_URL)' \
+  RELEASE_PLATFORMS='$(RELEASE_PLATFORMS)' RELEASE_KEY='$(RELEASE_KEY)' install/release/build.sh
+
+.PHONY: release-programs
+release-programs: check-go ## build only the programs of a release, into bin/release
+	@$(RELEASE) check
+	@rm -rf bin/release
+	@for platform in $(RELEASE_PLATFORMS); do \
+	  os=$${platform%/*} arch=$${platform#*/} programs=./cmd/strait; \
+	  [ $$os != linux ] || programs+=' ./cmd/straitd'; \
+	  mkdir -p bin/release/$$os-$$arch; \
+	  GOOS=$$os GOARCH=$$arch $(GOBUILD) -o bin/release/$$os-$$arch/ $$programs; \
+	done
+
+.PHONY: release
+release: release-programs ## write a release into dist/: VERSION=v0.1.0 REGISTRY=registry.example/team RELEASE_KEY=FILE; docs/release.md
+	@$(RELEASE) assemble
+
+.PHONY: push
+push: check-go ## push the image and the chart of dist/ to REGISTRY=registry.example/team; PLAIN_HTTP=1 speaks HTTP
+	@go run -buildvcs=false ./install/image/push -registry '$(REGISTRY)' $(if $(PLAIN_HTTP),-plain-http) dist/oci
 
 .PHONY: demo
 demo: build ## run the demo: three clusters on this machine, as root; ARGS="--keep" leaves them up

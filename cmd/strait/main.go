@@ -1,3 +1,5 @@
+//go:build !books
+
 // Command strait is the user's tool. It asks the straitd on this node over a unix socket and prints
 // the answers as tables, JSON or YAML. If there is no daemon, or its answers are in doubt, it reads
 // and changes the daemon's pins directly. With a kubeconfig it installs strait in Kubernetes clusters

@@ -226,7 +226,12 @@ var Table = []Package{
 	{Path: "install/dashboards"},
 	{Path: "install/image", Imports: []string{"install/image/oci"}},
 	{Path: "install/image/oci"},
-	{Path: "install/image/sbom", Imports: []string{"install/image/oci"}},
+	{Path: "install/image/bom", Pure: true},
+	{Path: "install/image/sbom", Imports: []string{"install/image/bom", "install/image/oci"}},
+	{Path: "install/image/push", Imports: []string{"install/image/oci"}},
+	// What a release consists of, and what writes it.
+	{Path: "install/release", Pure: true},
+	{Path: "install/release/dist", Imports: []string{"install/chart", "install/image/bom", "install/image/oci", "install/release"}},
 
 	{Path: "test/arch"},
 	// Runs many nodes of gossip, as straitd does, in virtual time. Pure, so that nothing in it waits.
@@ -256,7 +261,7 @@ var Table = []Package{
 	{Path: "test/pages", Pure: true},
 	{Path: "test/report"},
 	// Builds strait as a user does; it knows the Makefile, and nothing of the code.
-	{Path: "test/supply"},
+	{Path: "test/supply", Tests: []string{"test/pages"}},
 	// Looks at the page of strait ui, and at the documentation site, in a browser.
 	{Path: "test/web", Tests: []string{"docs", "daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
 	// Prometheus with the chart's alerts, for tests of what fires.
@@ -344,8 +349,14 @@ var Dependencies = []Dependency{
 	{Path: "golang.org/x/time", Owners: []string{"clustermesh/gossip", "clustermesh/gossip/pool"}, Why: "rates of peers: what they send, and what they ask of the API server"},
 	{Path: "golang.org/x/net/publicsuffix", Owners: []string{"internal/tld"}, Why: "the list of top-level domains, which changes each month"},
 	{Path: "golang.org/x/mod/modfile", Owners: []string{"test/kubelab/programs"}},
-	{Path: "golang.org/x/mod/semver", Owners: []string{"internal/version", "docs/site/plan"}, Why: "which versions of strait work together; which version of the documentation is the latest"},
+	{Path: "golang.org/x/mod/semver", Owners: []string{"internal/version", "docs/site/plan", "install/release"}, Why: "which versions of strait work together; which version of the documentation is the latest; what a release may be called"},
 	{Path: "golang.org/x/net/html", Owners: []string{"docs/site/deadlinks"}, Why: "reads the links of the site that was built"},
+	{Path: "aead.dev/minisign", Owners: []string{"install/release/dist"}},
+	{
+		Path: "github.com/google/go-containerregistry", Owners: []string{"install/image/oci", "install/image/push", "install/release/dist"},
+		Tests: []string{"test/supply"},
+		Why:   "oci builds images and layouts, dist hands them on, and push sends them to registries, which oci must not know",
+	},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/metrics"}},
 	{Path: "go4.org/netipx", Owners: []string{"datapath/netfilter"}},
 	{Path: "golang.zx2c4.com/wireguard", Owners: []string{"datapath/wireguard"}},
@@ -433,8 +444,8 @@ var Dependencies = []Dependency{
 	},
 	{
 		Path:   "sigs.k8s.io/yaml",
-		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cli", "cli/fleet", "cli/node", "cmd/strait", "demo", "install/chart", "install/cluster", "install/trust", "test/alerts"},
-		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "install/examples", "test/faults", "test/kube", "test/monitoring"},
+		Owners: []string{"daemon", "clustermesh/authority", "clustermesh/manifest", "clustermesh/policy", "replicate", "cli", "cli/fleet", "cli/node", "cmd/strait", "demo", "install/chart", "install/cluster", "install/release", "install/trust", "test/alerts"},
+		Tests:  []string{"clustermesh/gke", "clustermesh/kube", "install/examples", "test/faults", "test/kube", "test/monitoring", "test/supply"},
 		Why:    "an encoding, used wherever YAML is read or written, so that all of it behaves the same",
 	},
 

@@ -2,11 +2,12 @@ package oci
 
 import (
 	"archive/tar"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // Identify returns the first name of the image in a file that Write wrote, and its digest.
@@ -27,14 +28,14 @@ func Identify(file string) (name, digest string, err error) {
 		if h.Name != "index.json" {
 			continue
 		}
-		var index struct{ Manifests []descriptor }
-		if err := json.NewDecoder(in).Decode(&index); err != nil {
+		index, err := v1.ParseIndexManifest(in)
+		if err != nil {
 			return "", "", fmt.Errorf("read image %s: index.json: %w", file, err)
 		}
 		if len(index.Manifests) == 0 {
 			return "", "", fmt.Errorf("read image %s: index.json lists no image", file)
 		}
 		m := index.Manifests[0]
-		return m.Annotations[nameAnnotation], m.Digest, nil
+		return m.Annotations[nameAnnotation], m.Digest.String(), nil
 	}
 }

@@ -9,9 +9,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // members reads a tar: names to contents, and headers.
@@ -66,16 +67,16 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		files, _ := members(t, bytes.NewReader(b))
-		blob := func(d descriptor) []byte {
-			b, ok := files["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
-			if !ok || len(b) != d.Size || "sha256:"+digest(b) != d.Digest {
+		blob := func(d v1.Descriptor) []byte {
+			b, ok := files["blobs/sha256/"+d.Digest.Hex]
+			if !ok || int64(len(b)) != d.Size || digest(b) != d.Digest {
 				t.Fatalf("blob %s: %d bytes, want %d of this digest", d.Digest, len(b), d.Size)
 			}
 			return b
 		}
-		var index struct{ Manifests []descriptor }
+		var index v1.IndexManifest
 		decode(t, files["index.json"], &index)
-		if index.Manifests[0].Digest != written {
+		if index.Manifests[0].Digest.String() != written {
 			t.Errorf("digest %s, want %s", written, index.Manifests[0].Digest)
 		}
 		if name, digest, err := Identify(file); err != nil || name != "localhost/a:1" || digest != written {
@@ -84,18 +85,9 @@ func TestWrite(t *testing.T) {
 		if len(index.Manifests) != 2 || index.Manifests[1].Annotations["io.containerd.image.name"] != "localhost/b:1" {
 			t.Fatalf("index %+v", index)
 		}
-		var manifest struct {
-			Config descriptor
-			Layers []descriptor
-		}
+		var manifest v1.Manifest
 		decode(t, blob(index.Manifests[0]), &manifest)
-		var config struct {
-			Architecture string
-			Config       struct{ Entrypoint []string }
-			RootFS       struct {
-				DiffIDs []string `json:"diff_ids"`
-			}
-		}
+		var config v1.ConfigFile
 		decode(t, blob(manifest.Config), &config)
 		layer := blob(manifest.Layers[0])
 		if packed {
@@ -107,7 +99,7 @@ func TestWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if config.Architecture != "arm64" || config.Config.Entrypoint[0] != "/strait" || config.RootFS.DiffIDs[0] != "sha256:"+digest(layer) {
+		if config.Architecture != "arm64" || config.Config.Entrypoint[0] != "/strait" || config.RootFS.DiffIDs[0] != digest(layer) {
 			t.Errorf("configuration %+v", config)
 		}
 		in, headers := members(t, bytes.NewReader(layer))
@@ -151,6 +143,11 @@ func TestWriteRefuses(t *testing.T) {
 			t.Errorf("%+v makes an image", image)
 		}
 	}
+}
+
+func digest(b []byte) v1.Hash {
+	h, _, _ := v1.SHA256(bytes.NewReader(b)) // reading memory does not fail
+	return h
 }
 
 func decode(t *testing.T, b []byte, to any) {

@@ -6,12 +6,13 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
+	"strait.io/strait/install/image/bom"
 	"strait.io/strait/install/image/oci"
 )
 
@@ -33,21 +34,17 @@ func run(image, out string, files []string) error {
 	if err != nil {
 		return err
 	}
-	var programs []bom
+	var programs [][]byte
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			return err
 		}
-		var b bom
-		if err := json.Unmarshal(text, &b); err != nil {
-			return fmt.Errorf("decode %s: %w", f, err)
-		}
-		programs = append(programs, b)
+		programs = append(programs, text)
 	}
-	text, err := json.MarshalIndent(compose(name, digest, programs), "", "  ")
+	text, err := bom.Compose(name, digest, programs)
 	if err != nil {
-		return err
+		return fmt.Errorf("compose %s: %w", strings.Join(files, ", "), err)
 	}
-	return os.WriteFile(out, append(text, '\n'), 0o644)
+	return os.WriteFile(out, text, 0o644)
 }

@@ -1,8 +1,14 @@
-package main
+// Package bom composes the bill of materials (CycloneDX) of an image from those of its programs.
+//
+// Inputs are what cyclonedx-gomod writes about programs; output is a document. It must not know how images
+// are built.
+package bom
 
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -59,6 +65,23 @@ const (
 	fileName = "cdx:gomod:binary:name"
 	fileHash = "cdx:gomod:binary:hash:SHA-256"
 )
+
+// Compose returns the document of an image that holds the programs of the documents, and nothing else.
+func Compose(name, digest string, documents [][]byte) ([]byte, error) {
+	if len(documents) == 0 {
+		return nil, errors.New("an image without programs")
+	}
+	var programs []bom
+	for _, text := range documents {
+		var b bom
+		if err := json.Unmarshal(text, &b); err != nil {
+			return nil, fmt.Errorf("decode a program's bill of materials: %w", err)
+		}
+		programs = append(programs, b)
+	}
+	text, err := json.MarshalIndent(compose(name, digest, programs), "", "  ")
+	return append(text, '\n'), err
+}
 
 // compose returns the document of an image that holds the programs, and nothing else.
 func compose(name, digest string, programs []bom) bom {
