@@ -39,8 +39,8 @@ func InstallCommand(a *cli.App) *cobra.Command {
 server-side apply of the same chart that Helm would use. Running it again changes only what differs.
 Values that one command sets are kept; later commands add to them.
 
-The image defaults to that of the registry which this program was released for, or built for: of a build
-of your own, localhost/strait, which you load on every node. Its tag defaults to this version.
+The image defaults to that of the registry for which this program was released or built. For a build
+of your own, it is localhost/strait, which you load on every node. Its tag defaults to this version.
 The values are those of the chart: docs/kubernetes.md lists them.`,
 		Example: `  strait install --context c1 --cluster us-east --image registry.example/strait
   strait install --context c1 --cluster us-east --set mesh.implementation=userspace --dry-run`,

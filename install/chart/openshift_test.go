@@ -70,6 +70,8 @@ func (s constraints) refuses(pod corev1.PodSpec) (why []string) {
 			kind = "projected"
 		case v.Secret != nil:
 			kind = "secret"
+		case v.ConfigMap != nil:
+			kind = "configMap"
 		}
 		deny(!slices.Contains(s.Volumes, kind), "a volume of kind %s", kind)
 	}
