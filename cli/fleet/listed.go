@@ -35,11 +35,19 @@ func notListed(ctx context.Context, vaults []vault.Vault) error {
 	return nil
 }
 
-// warnKept prints that a tool will put back what this command changes.
+// warnKept prints that a tool will put back what this command changes, or could.
 func warnKept(ctx context.Context, a *cli.App, c *cluster.Cluster) error {
 	by, err := c.AppliedBy(ctx)
-	if err == nil && by != "" {
+	if err != nil {
+		return err
+	}
+	if by != "" {
 		a.Printer().Line("! %s: %s applies strait from a repository, and puts back what this command changes; change the values there (docs/gitops.md)", c.Context, by)
+		return nil
+	}
+	listed, err := c.ListedMembers(ctx)
+	if len(listed) > 0 {
+		a.Printer().Line("! %s: the ConfigMap %s lists which clusters this one believes; if a repository applies the chart, too, change its values there (docs/gitops.md)", c.Context, cluster.MembersConfigMap)
 	}
 	return err
 }

@@ -59,6 +59,8 @@ func TestFromRepository(t *testing.T) {
 	u.does([]string{"upgrade", "--context", "c1", "--wait=false"}, "! c1: Flux (Kustomization flux-system/strait) applies strait from a repository, and puts back what this command changes")
 	u.kubectl("c1", "-n", "strait-system", "create", "configmap", "strait-members")
 	u.kubectl("c1", "-n", "strait-system", "patch", "configmap", "strait-members", "-p", `{"data": {"far.yaml": "cluster: far"}}`)
+	u.kubectl("c1", "-n", "strait-system", "label", "daemonset", "strait", "kustomize.toolkit.fluxcd.io/name-", "kustomize.toolkit.fluxcd.io/namespace-")
+	u.does([]string{"upgrade", "--context", "c1", "--wait=false"}, "! c1: the ConfigMap strait-members lists which clusters this one believes; if a repository applies the chart")
 	for _, command := range [][]string{{"evict", "far", "--yes"}, {"disconnect", "far"}, {"rotate", "far"}, {"rotate", "--gossip-key"}} {
 		u.fails(append(append([]string{"clusterset"}, command...), "--context", "c1"), "context c1: the ConfigMap strait-members lists which clusters this one believes (far.yaml); change its files in the repository")
 	}
