@@ -42,6 +42,12 @@ type constraints struct {
 	SupplementalGroups strategy `json:"supplementalGroups"`
 }
 
+// required are the fields that the schema demands.
+var required = []string{
+	"allowHostDirVolumePlugin", "allowHostIPC", "allowHostNetwork", "allowHostPID", "allowHostPorts", "allowPrivilegedContainer", "allowedCapabilities",
+	"defaultAddCapabilities", "priority", "readOnlyRootFilesystem", "requiredDropCapabilities", "volumes",
+}
+
 type strategy struct {
 	Type   string `json:"type"`
 	Ranges []struct {
@@ -122,6 +128,11 @@ func TestOpenShift(t *testing.T) {
 		for id, pod := range pods {
 			account := pod.Spec.ServiceAccountName
 			s := decode[constraints](t, all, "SecurityContextConstraints/"+account)
+			for _, field := range required {
+				if _, has := all["SecurityContextConstraints/"+account][field]; !has {
+					t.Errorf("%s: the constraints of %s have no %s, and the schema wants it, if only as null", values, account, field)
+				}
+			}
 			if why := s.refuses(pod.Spec); len(why) > 0 {
 				t.Errorf("%s: %s may not run: %v", values, id, why)
 			}

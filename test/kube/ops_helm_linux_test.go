@@ -38,15 +38,20 @@ func testHelmTest(t *testing.T, o *ops) {
 		must(t, o.Apply(t.Context(), "c1", pod))
 	}
 	again()
-	t.Cleanup(func() {
-		kubectl(t, "c1", "-n", "strait-system", "delete", "pod", "strait-test", "--ignore-not-found", "--wait=false")
-	})
+	defer kubectl(t, "c1", "-n", "strait-system", "delete", "pod", "strait-test", "--ignore-not-found", "--wait=false")
 	phase("Succeeded")
 	if log := o.helmTestLog(t); !strings.Contains(log, " fine, 0 not fine") {
 		t.Errorf("its log says\n%s", log)
 	}
 	must(t, o.Apply(t.Context(), "c1", mistaken))
-	t.Cleanup(func() { kubectl(t, "c1", "delete", "servicepolicy", "mistaken") })
+	defer kubectl(t, "c1", "delete", "servicepolicy", "mistaken")
+	testutil.Eventually(t, within, func() error {
+		got := kubectl(t, "c1", "get", "servicepolicy", "mistaken", "-o", "jsonpath={.status.conditions[0].reason}")
+		if got != "Invalid" {
+			return fmt.Errorf("its condition has the reason %q", got)
+		}
+		return nil
+	})
 	again()
 	phase("Failed")
 	if log := o.helmTestLog(t); !strings.Contains(log, "mistaken") || !strings.Contains(log, "spec.select[0].names[0]") {

@@ -26,7 +26,7 @@ else
 fi
 
 # Find syntax errors in scripts here, and not when a user runs them.
-for script in $(find test .ci -name '*.sh' -o -path .ci/run); do bash -n "$script"; done
+for script in $(find test api .ci -name '*.sh' -o -path .ci/run); do bash -n "$script"; done
 
 for target in $(awk '$1 == ".PHONY:" { for (i = 2; i <= NF; i++) print $i }' Makefile); do
   grep -q "^$target:.*## " Makefile || { echo "Makefile: $target has no ## comment, so make help does not list it" >&2; exit 1; }

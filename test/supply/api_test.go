@@ -6,10 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"strait.io/strait/internal/testutil"
 )
 
 // TestAPI: the deep copies, the CRD and the client of package api are what their generators make of the types.
 func TestAPI(t *testing.T) {
+	if out, err := try(t, top, "GOFLAGS= go build -C api/generate -o /dev/null tool"); err != nil {
+		testutil.Missing(t, "cannot build the generators, whose source comes from Go's module proxy: "+out)
+	}
 	dir := filepath.Join(t.TempDir(), "source")
 	copySource(t, dir)
 	files := func(top string) map[string][]byte {
