@@ -230,7 +230,9 @@ func (k keyless) tells(pins string) {
 	// A folder that is empty by mistake changes nothing; to leave is a decision.
 	k.must(os.Remove(filepath.Join(k.dir, "members", "c9.yaml")))
 	k.says("without members", func(s api.StatusAnswer) bool {
-		return slices.ContainsFunc(s.Problems, func(p clustermesh.Problem) bool { return p.Code == "STR2310" && strings.Contains(p.String(), "all at once") })
+		return slices.ContainsFunc(s.Problems, func(p clustermesh.Problem) bool {
+			return p.Code == "STR2310" && strings.Contains(p.String(), "all at once")
+		})
 	})
 	pinned(true)
 	_, text = read()
