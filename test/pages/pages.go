@@ -60,10 +60,12 @@ const (
 	// test/redteam: running daemons of two clusters, of which rack2 is one, and its machine n3. Tests
 	// copy files between the commands, as the block's comments say
 	RedTeam = "redteam"
+	// test/supply: a folder with a release, and strait.pub, the key that it was signed with
+	Release = "release"
 )
 
 // Suites are all suites.
-var Suites = []string{Kube, Demo, Replicate, Watch, EKS, GKE, Kilo, Laptop, Peers, Joined, Istio, Kubernetai, Submariner, Authority, Questions, GitOps, RedTeam}
+var Suites = []string{Kube, Demo, Replicate, Watch, EKS, GKE, Kilo, Laptop, Peers, Joined, Istio, Kubernetai, Submariner, Authority, Questions, GitOps, RedTeam, Release}
 
 // Page is one Markdown file.
 type Page struct {
@@ -117,7 +119,7 @@ func Load(root fs.FS) (out []Page, err error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && p != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "bin"):
+		case d.IsDir() && p != "." && (p == "dist" || d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "bin"):
 			return fs.SkipDir
 		case !d.IsDir() && path.Ext(p) == ".md":
 			text, err := fs.ReadFile(root, p)
