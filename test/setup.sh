@@ -45,6 +45,7 @@ python3-grpcio  /usr/lib/python3/dist-packages/grpc test/clients: gRPC
 python3-websockets /usr/lib/python3/dist-packages/websockets test/clients: WebSocket
 python3-pyftpdlib /usr/lib/python3/dist-packages/pyftpdlib test/clients: an FTP server
 chromium        chromium                            make web looks at the page of strait ui
+minisign        minisign                            test/supply checks the signature of a release, as docs/release.md says
 prometheus      promtool                            install/chart, test/monitoring: alerts and queries are asked of a real Prometheus
 runc            runc                                make kube-lab starts pods with it; it needs cgo, so it is not built
 containernetworking-plugins /usr/lib/cni/bridge     make kube-lab gives pods their addresses with it
