@@ -180,7 +180,7 @@ func objects(t *testing.T, text string) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for doc := range strings.SplitSeq("\n"+text, "\n---") {
 		var o map[string]any
-		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
+		if err := yaml.Unmarshal([]byte(doc+"\n"), &o); err != nil {
 			t.Fatalf("%v in\n%s", err, doc)
 		}
 		if o != nil {

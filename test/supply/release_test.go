@@ -157,7 +157,7 @@ func (m made) programs(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"LICENSE": "Apache", "README.md": "# strait", "completions/strait.bash": "__start_strait", "completions/_strait": "#compdef strait",
-		"completions/strait.fish": "complete -c strait", "man/strait-explain.1": ".TH \"STRAIT\\-EXPLAIN\" \"1\"", "man/strait.1": "exit codes",
+		"completions/strait.fish": "complete -c strait", "man/strait-explain.1": ".TH \"STRAIT-EXPLAIN\" \"1\"", "man/strait.1": "exit codes",
 	} {
 		if text := read(t, filepath.Join(dir, name)); !strings.Contains(strings.ToLower(string(text)), strings.ToLower(want)) {
 			t.Errorf("%s has no %q", name, want)
