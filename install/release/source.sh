@@ -31,5 +31,5 @@ fromGit() {
 if [ -e .git ]; then
   fromGit "$@" 2>/dev/null || true
 else
-  sed -n "s/^$1 \([^\$].*\)/\1/p" install/release/source.txt
+  sed -n "s/^$1 \([^\$%].*\)/\1/p" install/release/source.txt
 fi
