@@ -199,6 +199,15 @@ func TestRepinOwn(t *testing.T) {
 	if !leftOut() {
 		t.Errorf("and back: %v", d.Problems())
 	}
+	// As install and the leader pin their own cluster: what others pin of its machines is not known.
+	open := pinned("west", "east")
+	own = open["west"]
+	own.Nodes = nil
+	open["west"] = own
+	d.Repin(open)
+	if leftOut() {
+		t.Errorf("with an own pin without ranges of nodes: %v", d.Problems())
+	}
 }
 
 // TestLeaderSignsAgain: a leader that has a root signs the cluster's record even if it says what an

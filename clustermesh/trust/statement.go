@@ -112,6 +112,12 @@ func (s *credentials) CheckOwn(r clustermesh.Record) {
 		return
 	}
 	pin.Namespaces = []string{"*"}
+	if n := r.Content.Node; len(pin.Nodes) == 0 && n != nil {
+		// As install and the leader pin their own cluster: it does not say what others pin of its machines.
+		for _, a := range n.Addresses {
+			pin.Nodes = append(pin.Nodes, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
 	r.Problems = nil
 	s.ignored = authority.Admit(authority.Self{}, pin, s.current.Statement, r).Problems
 	for i := range s.ignored {
