@@ -33,3 +33,16 @@ func TestManifestIsStrict(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricsPort: an upgrade moves the daemon, its probes and the port that its pods name, together.
+func TestMetricsPort(t *testing.T) {
+	u := newUser(t)
+	u.does(with(installC1, "--wait=false"))
+	u.uninstallAtEnd("c1")
+	u.does([]string{"upgrade", "--context", "c1", "--wait=false", "--set", "metrics.listen=127.0.0.1:9970"})
+	got := u.kubectl("c1", "-n", "strait-system", "get", "daemonset", "strait", "-o",
+		"jsonpath={range .spec.template.spec.containers[0]}{.ports[*].name} {.ports[*].containerPort} {.readinessProbe.httpGet.port}{end}")
+	if got != "metrics gossip 9970 7946 9970" {
+		t.Errorf("ports and probe: %s", got)
+	}
+}
