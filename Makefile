@@ -232,17 +232,17 @@ generate-check: check-go ## rebuild the eBPF objects in a copy and compare
 	@test/setup/generate.sh --check
 
 # The documentation for browsers: a folder for each version, which can be served from any place or opened.
-SITE  ?= dist/site
+SITE  ?= site
 FILES ?=
 
 .PHONY: site
-site: check-go ## build the pages of docs for browsers into dist/site/VERSION, beside other versions; FILES=https://example.com/strait/blob/v1.2.3/ links to files
+site: check-go ## build the pages of docs for browsers into site/VERSION, beside other versions; FILES=https://example.com/strait/blob/v1.2.3/ links to files
 	@hugo=$$(test/setup/tool.sh hugo) && \
 	  go run -buildvcs=false ./docs/site -hugo "$$hugo" -version '$(VERSION)' -out '$(SITE)' -files '$(FILES)'
 
 .PHONY: clean
 clean: ## remove what was built in this checkout
-	rm -rf bin dist .demo
+	rm -rf bin dist site .demo
 
 .PHONY: check-go
 check-go: ## check that Go is installed and new enough, and say what to do if not

@@ -35,7 +35,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.source, "source", ".", "the repository")
-	flag.StringVar(&o.out, "out", "dist/site", "the folder of all versions")
+	flag.StringVar(&o.out, "out", "site", "the folder of all versions")
 	flag.StringVar(&o.version, "version", "dev", "the version to build: v1.2.3")
 	flag.StringVar(&o.hugo, "hugo", "hugo", "the program Hugo")
 	flag.StringVar(&o.files, "files", "", "where the repository's files can be read: https://example.com/strait/blob/v1.2.3/; without it, links to files are text")

@@ -119,7 +119,7 @@ func Load(root fs.FS) (out []Page, err error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && p != "." && (p == "dist" || d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "bin"):
+		case d.IsDir() && p != "." && (p == "dist" || p == "site" || d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "bin"):
 			return fs.SkipDir
 		case !d.IsDir() && path.Ext(p) == ".md":
 			text, err := fs.ReadFile(root, p)

@@ -25,7 +25,7 @@ func copySource(t *testing.T, to string) {
 		}
 		switch {
 		case name == ".gitattributes", name == ".gitignore":
-		case d.IsDir() && (name == "bin" || name == "dist" || strings.HasPrefix(name, ".")):
+		case d.IsDir() && (name == "bin" || name == "dist" || name == "site" || strings.HasPrefix(name, ".")):
 			return fs.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(to, name), 0o755)
