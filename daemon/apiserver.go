@@ -177,7 +177,7 @@ func (k *kubernetes) make(lacks func(root string) trustlevel.Missing) {
 
 func (k *kubernetes) publish(member string) {
 	if k.publisher != nil {
-		k.publisher.says(member)
+		k.publisher.set(member)
 	}
 }
 

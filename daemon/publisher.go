@@ -35,8 +35,8 @@ type publisher struct {
 	failures int
 }
 
-// says sets what is to be written; nothing if it is empty.
-func (p *publisher) says(text string) {
+// set sets what is to be written; nothing if it is empty.
+func (p *publisher) set(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.want != text {
@@ -91,7 +91,7 @@ func (p *publisher) problems() []clustermesh.Problem {
 	}
 	return []clustermesh.Problem{problem.Object("ConfigMap", p.namespace, p.name).Problem(clustermesh.Problem{
 		Code: problem.KeysNotMade, Warning: true,
-		Message: "the leader cannot say there what other clusters need to pin this one: " + p.err.Error(),
+		Message: "the leader cannot write there what other clusters need to pin this one: " + p.err.Error(),
 		Try:     "apply strait's Role and policies again (strait upgrade does)",
 	})}
 }

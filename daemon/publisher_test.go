@@ -28,7 +28,7 @@ func TestNotPublished(t *testing.T) {
 		text string
 		news bool
 	}{{"a", true}, {"a", false}, {"b", true}} {
-		if p.says(step.text); testutil.Signalled(p.poke, 10*time.Millisecond) != step.news {
+		if p.set(step.text); testutil.Signalled(p.poke, 10*time.Millisecond) != step.news {
 			t.Errorf("%q: it is news: %v", step.text, !step.news)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// Own is what a cluster tells of itself from.
+// Own is what is known of this cluster, from which others learn whom to pin.
 type Own struct {
 	Cluster clustermesh.ClusterName
 	UID     string
@@ -26,7 +26,7 @@ type Own struct {
 
 // Member returns what others should pin of the cluster, and where they find it: its own pin, widened by what
 // lies outside of it, with the root that it signs with now. While another root in the pin still counts for
-// a node, it is listed too, so that who copies the document cuts off none.
+// a node, it is listed too, so that a copy of the document cuts off none.
 func (o Own) Member() authority.Member {
 	m := authority.Member{Pin: o.Pin}
 	m.Cluster, m.UID, m.Roots = o.Cluster, o.UID, []authority.PublicKey{o.Root}
