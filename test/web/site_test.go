@@ -137,7 +137,7 @@ func wholeSite(t *testing.T, files map[string]string) {
 // linksToFiles wants links to the repository's files where the build knows where they are, and only then.
 func linksToFiles(t *testing.T, without, with map[string]string) {
 	t.Helper()
-	for name, file := range map[string]string{"kubernetes.html": "install/image/Dockerfile", "metrics.html": "install/chart/strait/monitoring/alerts.yaml", "project/test.html": "test/arch"} {
+	for name, file := range map[string]string{"kubernetes.html": "install/manifests/strait.yaml", "metrics.html": "install/chart/strait/monitoring/alerts.yaml", "project/test.html": "test/arch"} {
 		if !strings.Contains(without[name], fmt.Sprintf(`<span class="file" title="%s, in`, file)) {
 			t.Errorf("%s does not name the file %s", name, file)
 		}
