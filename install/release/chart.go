@@ -15,7 +15,7 @@ func (r Release) Chart(files []File, digest string) ([]File, error) {
 	var out []File
 	edits := map[string][][2]string{
 		"Chart.yaml":  {{"version", r.Number()}, {"appVersion", r.Version}},
-		"values.yaml": {{"repository", r.Image()}, {"digest", `"` + digest + `"`}},
+		"values.yaml": {{"  repository", r.Image()}, {"  digest", `"` + digest + `"`}},
 	}
 	for _, f := range files {
 		for _, e := range edits[f.Name] {
@@ -35,9 +35,10 @@ func (r Release) Chart(files []File, digest string) ([]File, error) {
 	return out, nil
 }
 
-// set replaces the value of a field that is on the only line of its name, and keeps the rest as people wrote it.
+// set replaces the value of a field, which is given with its indentation and begins one line, and keeps the
+// rest as people wrote it.
 func set(text, field, value string) (string, error) {
-	line := regexp.MustCompile(`(?m)^( *` + field + `:) .*$`)
+	line := regexp.MustCompile(`(?m)^(` + field + `:) .*$`)
 	if n := len(line.FindAllString(text, -1)); n != 1 {
 		return "", fmt.Errorf("%d lines begin with the field %s, want one", n, field)
 	}

@@ -81,7 +81,7 @@ func unpackZip(t *testing.T, packed []byte) (out string) {
 // TestChart: only the version and the image of a chart change; a chart in which they are not clear is refused.
 func TestChart(t *testing.T) {
 	given := []File{
-		{Name: "Chart.yaml", Text: []byte("apiVersion: v2\nversion: 0.1.0 # of today\nappVersion: dev\n")},
+		{Name: "Chart.yaml", Text: []byte("apiVersion: v2\nversion: 0.1.0 # of today\nappVersion: dev\nx: |\n  version: v1\n")},
 		{Name: "templates/a.yaml", Text: []byte("version: 1\n")},
 		{Name: "values.yaml", Text: []byte("image:\n  # Where.\n  repository: localhost/strait\n  tag: \"\"\n  digest: \"\"\n")},
 	}
@@ -90,7 +90,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []File{
-		{Name: "strait/Chart.yaml", Text: []byte("apiVersion: v2\nversion: 1.2.3-rc.1\nappVersion: v1.2.3-rc.1\n")},
+		{Name: "strait/Chart.yaml", Text: []byte("apiVersion: v2\nversion: 1.2.3-rc.1\nappVersion: v1.2.3-rc.1\nx: |\n  version: v1\n")},
 		{Name: "strait/templates/a.yaml", Text: []byte("version: 1\n")},
 		{Name: "strait/values.yaml", Text: []byte("image:\n  # Where.\n  repository: registry.example/team/strait\n  tag: \"\"\n  digest: \"sha256:12\"\n")},
 	}
@@ -99,7 +99,7 @@ func TestChart(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant %s:\n%s", got[i].Name, got[i].Text, want[i].Name, want[i].Text)
 		}
 	}
-	if about, err := Metadata(got); err != nil || string(about) != `{"apiVersion":"v2","appVersion":"v1.2.3-rc.1","version":"1.2.3-rc.1"}` {
+	if about, err := Metadata(got); err != nil || string(about) != `{"apiVersion":"v2","appVersion":"v1.2.3-rc.1","version":"1.2.3-rc.1","x":"version: v1\n"}` {
 		t.Errorf("metadata %s, %v", about, err)
 	}
 	for _, files := range [][]File{given[:1], given[1:], {given[0], {Name: "values.yaml", Text: []byte("repository: a\nx:\n  repository: b\ndigest: c\n")}}} {
