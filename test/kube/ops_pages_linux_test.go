@@ -16,7 +16,7 @@ import (
 )
 
 // pagesInOrder are the pages whose commands a new user runs on clusters, in the order in which they do.
-var pagesInOrder = []string{"README.md", "docs/services.md", "docs/metrics.md", "docs/kubernetes.md"}
+var pagesInOrder = []string{"README.md", "docs/services.md", "docs/metrics.md", "docs/versions.md", "docs/kubernetes.md"}
 
 // root is the repository, where a user runs the commands.
 const root = "../.."
