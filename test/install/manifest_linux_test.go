@@ -16,7 +16,7 @@ func TestManifestIsStrict(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.kubectl("c1", "create", "namespace", "strait-system") // a dry run makes none
-	defer u.kubectl("c1", "delete", "namespace", "strait-system", "--wait=false")
+	defer u.kubectl("c1", "delete", "namespace", "strait-system")
 	apply := func(text string) (string, error) {
 		return apiserver.Lab(t, 2).Kubectl(t.Context(), "c1", []byte(text), "apply", "--server-side", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-f", "-")
 	}
