@@ -172,7 +172,7 @@ func (k *kubernetes) make(lacks func(root string) trustlevel.Missing) {
 		return
 	}
 	loan, _, _ := k.loan() // what is wrong with it is reported by stand
-	k.maker.lacks(lacks(loan.Root))
+	k.maker.set(lacks(loan.Root))
 }
 
 func (k *kubernetes) publish(member string) {

@@ -5,28 +5,27 @@ import (
 	"testing"
 
 	"strait.io/strait/daemon/trustlevel"
-	"strait.io/strait/internal/notify"
 )
 
 // TestKeysNotMade: only what fails twice in a row is reported, until it is made or no longer lacks.
 func TestKeysNotMade(t *testing.T) {
-	m := &maker{poke: notify.New()}
+	m := &maker{chore: newChore[trustlevel.Missing]()}
 	root, pins := trustlevel.Missing{Root: true}, trustlevel.Missing{Pins: "pins"}
 	forbidden := errors.New("forbidden")
 	for i, step := range []struct {
 		do   func()
 		want int
 	}{
-		{func() { m.lacks(root) }, 0},
+		{func() { m.set(root) }, 0},
 		{func() { m.tried(root, forbidden) }, 0},
 		{func() { m.tried(root, forbidden) }, 1},
 		{func() { m.tried(root, nil) }, 0},
 		{func() { m.tried(root, forbidden) }, 0},
-		{func() { m.lacks(pins) }, 0},
+		{func() { m.set(pins) }, 0},
 		{func() { m.tried(root, forbidden) }, 0}, // it was begun before
 		{func() { m.tried(pins, forbidden) }, 0},
 		{func() { m.tried(pins, forbidden) }, 1},
-		{func() { m.lacks(trustlevel.Missing{}) }, 0},
+		{func() { m.set(trustlevel.Missing{}) }, 0},
 	} {
 		step.do()
 		if got := m.problems(); len(got) != step.want {

@@ -2,21 +2,17 @@ package daemon
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/kube"
 	"strait.io/strait/daemon/trustlevel"
-	"strait.io/strait/internal/notify"
 	"strait.io/strait/internal/problem"
 )
 
 const (
-	// publishPause is how long the publisher waits after it failed.
-	publishPause = 5 * time.Second
-	// publishAgain is how often it writes what did not change, in case a person deleted it.
+	// publishAgain is how often the publisher writes what did not change, in case a person deleted it.
 	publishAgain = 5 * time.Minute
 	// memberEntry is the entry of the ConfigMap. A file of authority.membersDir has the same text.
 	memberEntry = "member.yaml"
@@ -24,74 +20,35 @@ const (
 
 // publisher writes what other clusters need to pin this one, while this node leads.
 type publisher struct {
+	*chore[string]
 	client          kube.Client
 	namespace, name string
-	poke            notify.Signal
-
-	mu   sync.Mutex
-	want string
-	err  error
-	// failures counts those in a row. While an upgrade changes the rights, one is nothing.
-	failures int
-}
-
-// set sets what is to be written; nothing if it is empty.
-func (p *publisher) set(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.want != text {
-		p.want = text
-		p.poke.Poke()
-	}
 }
 
 // run writes it until ctx is done.
 func (p *publisher) run(ctx context.Context) error {
-	done, at := "", time.Time{}
-	for {
-		select {
-		case <-ctx.Done():
+	done, at := "", time.Time{} // of this term: another leader may have written since the last one
+	return p.chore.run(ctx, func(ctx context.Context, want string) error {
+		if want == done && time.Since(at) < publishAgain {
 			return nil
-		case <-p.poke:
-		case <-time.After(publishPause):
-		}
-		p.mu.Lock()
-		want := p.want
-		p.mu.Unlock()
-		if want == "" || want == done && time.Since(at) < publishAgain {
-			continue
 		}
 		err := p.client.WriteConfigMap(ctx, p.namespace, p.name, map[string]string{memberEntry: want})
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err == nil {
 			done, at = want, time.Now()
 		}
-		p.tried(err)
-	}
-}
-
-// tried notes the result of an attempt.
-func (p *publisher) tried(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.err = err
-	if p.failures++; err == nil {
-		p.failures = 0
-	}
+		return err
+	})
 }
 
 // problems reports why it cannot be written.
 func (p *publisher) problems() []clustermesh.Problem {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.failures < reportedFailures {
+	err := p.failing()
+	if err == nil {
 		return nil
 	}
 	return []clustermesh.Problem{problem.Object("ConfigMap", p.namespace, p.name).Problem(clustermesh.Problem{
 		Code: problem.KeysNotMade, Warning: true,
-		Message: "the leader cannot write there what other clusters need to pin this one: " + p.err.Error(),
+		Message: "the leader cannot write there what other clusters need to pin this one: " + err.Error(),
 		Try:     "apply strait's Role and policies again (strait upgrade does)",
 	})}
 }

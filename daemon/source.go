@@ -17,6 +17,7 @@ import (
 	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/kube/writer"
 	"strait.io/strait/clustermesh/manifest"
+	"strait.io/strait/daemon/trustlevel"
 	"strait.io/strait/internal/gossipkey"
 	"strait.io/strait/internal/notify"
 )
@@ -103,10 +104,10 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 	out.mirrors = mirrorer.New(out.writes)
 	out.gke = gkewriter.New(out.writes)
 	if m := c.Authority.Make; m != nil {
-		out.maker = &maker{client: client, namespace: k.Namespace, names: *m, poke: notify.New()}
+		out.maker = &maker{chore: newChore[trustlevel.Missing](), client: client, namespace: k.Namespace, names: *m}
 	}
 	if name := c.Authority.Publish; name != "" {
-		out.publisher = &publisher{client: client, namespace: k.Namespace, name: name, poke: notify.New()}
+		out.publisher = &publisher{chore: newChore[string](), client: client, namespace: k.Namespace, name: name}
 	}
 	out.dns = newDNSWatch(c.DNS, client.ClusterDNS, wake)
 	out.leader = kube.NewLeader(kube.LeaderConfig{

@@ -11,10 +11,8 @@ import (
 
 // Upgrade is what an upgrade of a cluster would meet, and what it would change.
 type Upgrade struct {
-	Context string
-	// To is the version that would be installed, and From the one that is, by the label of the daemons'
-	// DaemonSet.
-	To, From string
+	// To is the version that would be installed.
+	To string
 	// Nodes are the cluster's daemons.
 	Nodes []Node
 	// Others are the versions of the daemons of other clusters, by CLUSTER/NODE; empty if not known.
@@ -45,28 +43,29 @@ type upgradeChecker struct {
 
 func (c *upgradeChecker) versions() {
 	const category = "versions"
-	c.add(category, fmt.Sprintf("%s follows the version that is installed", c.To), c.step()...)
-	c.add(category, "the cluster's daemons have the version that is installed", c.each(func(n Node, s *api.Status) []Finding {
-		if s.Version == c.From {
+	c.add(category, fmt.Sprintf("%s follows the version of every daemon", c.To), c.each(func(_ Node, s *api.Status) []Finding { return step(s.Version, c.To) })...)
+	most := c.mostCommonVersion()
+	c.add(category, "the last upgrade has reached every daemon", c.each(func(_ Node, s *api.Status) []Finding {
+		if s.Version == most {
 			return nil
 		}
-		return found(Warning, "wait for the last upgrade, or finish it, before this one", "straitd is %s, and %s is installed", s.Version, c.From)
+		return found(Warning, "wait for the last upgrade, or finish it, before this one", "straitd is %s, and most others are %s", s.Version, most)
 	})...)
 	c.add(category, fmt.Sprintf("the daemons of other clusters work with %s", c.To), c.others()...)
 }
 
-// step finds what is against going from one version to the other.
-func (c *upgradeChecker) step() []Finding {
-	switch version.Between(c.From, c.To) {
+// step finds what is against going from one version to another.
+func step(from, to string) []Finding {
+	switch version.Between(from, to) {
 	case version.Unknown:
-		return found(Warning, "try it in a cluster for tests; releases have versions such as v0.2.0", "from %s to %s: one is no release, so nothing is promised", c.From, c.To)
+		return found(Warning, "try it in a cluster for tests; releases have versions such as v0.2.0", "from %s to %s: one is no release, so nothing is promised", from, to)
 	case version.Far:
-		return found(Failed, fmt.Sprintf("upgrade to %s first, with the strait of that release", version.After(c.From)),
-			"%s is more than one minor version after %s", c.To, c.From)
+		return found(Failed, fmt.Sprintf("upgrade to %s first, with the strait of that release", version.After(from)),
+			"%s is more than one minor version after %s", to, from)
 	case version.Back:
-		return found(Warning, "see the release notes of both", "%s is older than %s: what only the newer one has stops", c.To, c.From)
+		return found(Warning, "see the release notes of both", "%s is older than %s: what only the newer one has stops", to, from)
 	case version.FarBack:
-		return found(Failed, "use the strait of a release that is at most one minor version older", "%s is more than one minor version before %s", c.To, c.From)
+		return found(Failed, "use the strait of a release that is at most one minor version older", "%s is more than one minor version before %s", to, from)
 	}
 	return nil
 }
@@ -80,9 +79,9 @@ func (c *upgradeChecker) others() (out []Finding) {
 		switch {
 		case has == "":
 			f = found(Warning, "see its version: strait version --context NAME", "its daemon does not publish its version")
-		case has != c.To && !known:
+		case !known:
 			f = found(Warning, "bring all clusters to releases", "its daemon is %s: one is no release, so nothing is promised", has)
-		case known && !works:
+		case !works:
 			f = found(Failed, "upgrade that cluster first", "its daemon is %s: more than one minor version from %s", has, c.To)
 		}
 		for i := range f {

@@ -21,15 +21,19 @@ func TestUpgradeChecks(t *testing.T) {
 		{"nothing is in the way", func(*Upgrade) {}, nil},
 		{"a patch", func(u *Upgrade) { u.To, u.Others["b/n1"] = "v0.1.5", "v0.1.0" }, nil},
 		{"two minor versions on", func(u *Upgrade) { u.To, u.Others["b/n1"] = "v0.3.0", "v0.3.1" },
-			[]string{"failed v0.3.0 follows the version that is installed: v0.3.0 is more than one minor version after v0.1.0"}},
-		{"one back", func(u *Upgrade) { u.From, u.To, u.Nodes[0].Status.Version = "v0.3.0", "v0.2.0", "v0.3.0" },
-			[]string{"warning v0.2.0 follows the version that is installed: v0.2.0 is older than v0.3.0: what only the newer one has stops"}},
-		{"two back", func(u *Upgrade) { u.From, u.To, u.Nodes[0].Status.Version = "v0.4.0", "v0.2.0", "v0.4.0" },
-			[]string{"failed v0.2.0 follows the version that is installed: v0.2.0 is more than one minor version before v0.4.0"}},
+			[]string{"failed v0.3.0 follows the version of every daemon: v0.3.0 is more than one minor version after v0.1.0 [a/n1]"}},
+		{"one back", func(u *Upgrade) { u.Nodes[0].Status.Version, u.To = "v0.3.0", "v0.2.0" },
+			[]string{"warning v0.2.0 follows the version of every daemon: v0.2.0 is older than v0.3.0: what only the newer one has stops [a/n1]"}},
+		{"two back", func(u *Upgrade) { u.Nodes[0].Status.Version, u.To = "v0.4.0", "v0.2.0" },
+			[]string{"failed v0.2.0 follows the version of every daemon: v0.2.0 is more than one minor version before v0.4.0 [a/n1]"}},
 		{"a build that is no release", func(u *Upgrade) { u.To, u.Others["b/n1"] = "dev", "dev" },
-			[]string{"warning dev follows the version that is installed: from v0.1.0 to dev: one is no release, so nothing is promised"}},
-		{"an upgrade that has not ended", func(u *Upgrade) { u.Nodes[0].Status.Version = "v0.0.9" },
-			[]string{"warning the cluster's daemons have the version that is installed: straitd is v0.0.9, and v0.1.0 is installed [a/n1]"}},
+			[]string{"warning dev follows the version of every daemon: from v0.1.0 to dev: one is no release, so nothing is promised [a/n1]"}},
+		{"a build again", func(u *Upgrade) { u.To, u.Nodes[0].Status.Version, u.Others["b/n1"] = "dev", "dev", "dev" }, nil},
+		{"an upgrade that has not ended", func(u *Upgrade) {
+			for i, v := range []string{"v0.1.0", "v0.1.1"} {
+				u.Nodes = append(u.Nodes, Node{Name: fmt.Sprintf("a/n%d", i+2), Cluster: "a", Status: &api.Status{Version: v, Ready: true}})
+			}
+		}, []string{"warning the last upgrade has reached every daemon: straitd is v0.1.1, and most others are v0.1.0 [a/n3]"}},
 		{"another cluster is too old", func(u *Upgrade) { u.Others["b/n1"] = "v0.0.9" },
 			[]string{"failed the daemons of other clusters work with v0.2.0: its daemon is v0.0.9: more than one minor version from v0.2.0 [b/n1]"}},
 		{"another cluster publishes no version", func(u *Upgrade) { u.Others["b/n1"], u.Others["b/n2"] = "", "" },
@@ -48,7 +52,7 @@ func TestUpgradeChecks(t *testing.T) {
 			u.Nodes[0].Status.Problems = []problem.Problem{{Code: problem.PrefixOverlap, Message: "overlaps"}}
 		}, []string{"failed no problems with clusters and nodes: overlaps [a/n1]"}},
 	} {
-		u := Upgrade{Context: "c1", From: "v0.1.0", To: "v0.2.0", Others: map[string]string{"b/n1": "v0.2.0"},
+		u := Upgrade{To: "v0.2.0", Others: map[string]string{"b/n1": "v0.2.0"},
 			Nodes: []Node{{Name: "a/n1", Cluster: "a", Status: &api.Status{Version: "v0.1.0", Ready: true}}}}
 		tc.edit(&u)
 		var got []string

@@ -20,10 +20,7 @@ func checkUpgrade(ctx context.Context, a *cli.App, f installFlags) error {
 	if err != nil {
 		return err
 	}
-	u := check.Upgrade{Context: i.Context, To: a.ThisVersion().Version, Pinned: i.pin != ""}
-	if u.From, err = i.InstalledVersion(ctx); err != nil {
-		return unknown(err)
-	}
+	u := check.Upgrade{To: a.ThisVersion().Version, Pinned: i.pin != ""}
 	changes, err := i.changes(ctx, a, &u)
 	if err != nil {
 		return unknown(err)
@@ -33,14 +30,9 @@ func checkUpgrade(ctx context.Context, a *cli.App, f installFlags) error {
 		return unknown(err)
 	}
 	id, _ := i.values["cluster"].(string)
-	u.Nodes, u.Others = asked(cmp.Or(id, i.Context), answers)
-	for n := range u.Nodes {
-		if u.Nodes[n].Status == nil {
-			u.Nodes[n].Try = fmt.Sprintf("see why: kubectl --context %s -n %s get pods -o wide", i.Context, i.Namespace)
-		}
-	}
+	u.Nodes, u.Others = asked(cmp.Or(id, i.Context), answers, fmt.Sprintf("see why: kubectl --context %s -n %s get pods -o wide", i.Context, i.Namespace))
 	if a.Output == "table" {
-		a.Printer().Line("%s: an upgrade from strait %s to %s, with the image %s, would change:", i.Context, cmp.Or(u.From, "unknown"), u.To, u.Image)
+		a.Printer().Line("%s: an upgrade to strait %s, with the image %s, would change:", i.Context, u.To, u.Image)
 		printChanges(a, changes)
 	}
 	return checklist.Show(a, check.UpgradeChecks(u), a.Output)
@@ -75,12 +67,13 @@ func (i intent) changes(ctx context.Context, a *cli.App, u *check.Upgrade) (chan
 }
 
 // asked returns the daemons of this cluster, and the versions of those of the others as these know them.
-func asked(id string, answers []cluster.NodeStatus) (own []check.Node, others map[string]string) {
+// Try is what to do about daemons that do not answer.
+func asked(id string, answers []cluster.NodeStatus, try string) (own []check.Node, others map[string]string) {
 	others = map[string]string{}
 	for _, s := range answers {
 		n := check.Node{Name: id + "/" + s.Node, Cluster: id, Status: s.Status}
 		if s.Err != nil {
-			n.Status, n.Error = nil, s.Err.Error()
+			n.Status, n.Error, n.Try = nil, s.Err.Error(), try
 		}
 		own = append(own, n)
 		for _, o := range s.Nodes {

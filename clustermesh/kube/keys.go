@@ -2,13 +2,12 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"strait.io/strait/clustermesh/written"
 )
@@ -35,14 +34,8 @@ func (c Client) MakeConfigMap(ctx context.Context, namespace, name string, data 
 
 // WriteConfigMap writes a ConfigMap of strait's own, whatever it said before.
 func (c Client) WriteConfigMap(ctx context.Context, namespace, name string, data map[string]string) error {
-	text, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": namespace, "labels": keptLabels}, "data": data,
-	})
-	if err != nil {
-		return err
-	}
-	force := true
-	_, err = c.core.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: written.Manager, Force: &force})
+	wanted := applycorev1.ConfigMap(name, namespace).WithLabels(keptLabels).WithData(data)
+	_, err := c.core.CoreV1().ConfigMaps(namespace).Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: written.Manager, Force: true})
 	if err != nil {
 		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, name, err)
 	}

@@ -155,14 +155,14 @@ func render(o options, work string) (string, error) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	err = cmd.Run()
-	if err == nil && bytes.Contains(said.Bytes(), []byte("WARN")) {
+	if err == nil && bytes.Contains(output.Bytes(), []byte("WARN")) {
 		err = errors.New("it warns, so the layouts need a change")
 	}
 	if err != nil {
-		return "", fmt.Errorf("hugo: %w\n%s", err, &said)
+		return "", fmt.Errorf("hugo: %w\n%s", err, &output)
 	}
 	return made, nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/internal/problem"
@@ -33,20 +32,14 @@ func (c *Cluster) Ask(ctx context.Context, id string) ([]Answer, error) {
 	}
 	var out []Answer
 	var errs []error
-	for _, d := range daemons {
-		status, err := d.Status(ctx)
-		var nodes *api.NodeList
-		if err == nil {
-			nodes, err = d.Nodes(ctx)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("context %s: ask the daemon on %s: %w", c.Context, d.node, err))
+	for _, s := range askAll(ctx, daemons) {
+		if s.Err != nil {
+			errs = append(errs, fmt.Errorf("context %s: ask the daemon on %s: %w", c.Context, s.Node, s.Err))
 			continue
 		}
-		out = append(out, Answer{Cluster: id, Node: d.node, MeshOff: status.Datapath.Mesh == "off",
-			Nodes: nodes.Items, Clusters: status.Clusters, Problems: status.Problems})
+		out = append(out, Answer{Cluster: id, Node: s.Node, MeshOff: s.Status.Datapath.Mesh == "off",
+			Nodes: s.Nodes, Clusters: s.Status.Clusters, Problems: s.Status.Problems})
 	}
-	slices.SortFunc(out, func(a, b Answer) int { return strings.Compare(a.Node, b.Node) })
 	return out, errors.Join(errs...)
 }
 
@@ -59,32 +52,35 @@ type NodeStatus struct {
 	Err   error
 }
 
-// Statuses asks the daemons of all nodes, also those that are not ready, several at a time.
+// Statuses asks the daemons of all nodes, also those that are not ready.
 func (c *Cluster) Statuses(ctx context.Context) ([]NodeStatus, error) {
-	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, daemonPods)
+	daemons, err := c.allDaemons(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("context %s: list the daemon's pods: %w", c.Context, err)
+		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(p corev1.Pod) bool { return p.Spec.NodeName == "" }) // it waits for a node
-	out := make([]NodeStatus, len(found))
-	var g errgroup.Group
-	g.SetLimit(askedAtOnce)
-	for i := range found {
-		g.Go(func() error {
-			out[i] = status(ctx, c.daemon(&found[i]), notReady(&found[i]))
-			return nil
-		})
-	}
-	_ = g.Wait() // each has its own error
-	slices.SortFunc(out, func(a, b NodeStatus) int { return strings.Compare(a.Node, b.Node) })
-	return out, nil
+	return askAll(ctx, daemons), nil
 }
 
 // askedAtOnce is how many daemons are asked at a time.
 const askedAtOnce = 16
 
-// status asks one daemon. Why is why its pod is not ready; empty if it is.
-func status(ctx context.Context, d daemon, why string) NodeStatus {
+// askAll asks several daemons at a time. The answers are in the order of their nodes.
+func askAll(ctx context.Context, daemons []daemon) []NodeStatus {
+	out := make([]NodeStatus, len(daemons))
+	var g errgroup.Group
+	g.SetLimit(askedAtOnce)
+	for i, d := range daemons {
+		g.Go(func() error {
+			out[i] = d.ask(ctx)
+			return nil
+		})
+	}
+	_ = g.Wait() // each has its own error
+	slices.SortFunc(out, func(a, b NodeStatus) int { return strings.Compare(a.Node, b.Node) })
+	return out
+}
+
+func (d daemon) ask(ctx context.Context) NodeStatus {
 	s := NodeStatus{Node: d.node}
 	if s.Status, s.Err = d.Status(ctx); s.Err == nil {
 		var nodes *api.NodeList
@@ -92,8 +88,8 @@ func status(ctx context.Context, d daemon, why string) NodeStatus {
 			s.Nodes = nodes.Items
 		}
 	}
-	if s.Err != nil && why != "" {
-		s.Err = fmt.Errorf("its pod is not ready: %s", why)
+	if s.Err != nil && d.unready != "" {
+		s.Err = fmt.Errorf("its pod is not ready: %s", d.unready)
 	}
 	return s
 }

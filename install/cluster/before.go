@@ -104,16 +104,6 @@ func (c *Cluster) Installed(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// InstalledVersion returns the version of the chart that is installed, by the label of the daemons'
-// DaemonSet; empty if that has none.
-func (c *Cluster) InstalledVersion(ctx context.Context) (string, error) {
-	ds, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, Daemon)
-	if err != nil {
-		return "", fmt.Errorf("context %s: read DaemonSet %s/%s: %w", c.Context, c.Namespace, Daemon, err)
-	}
-	return ds.Labels["app.kubernetes.io/version"], nil
-}
-
 // ServedExports returns the versions in which the cluster serves ServiceExports; nil if it does not.
 func (c *Cluster) ServedExports() (out []string, err error) {
 	all, err := c.kinds.RESTMappings(schema.GroupKind{Group: mcs, Kind: "ServiceExport"})

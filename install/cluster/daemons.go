@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,35 +22,38 @@ import (
 // daemonPods selects the daemon's pods.
 const daemonPods = "app.kubernetes.io/name=strait,app.kubernetes.io/component=daemon"
 
-// daemon is a ready daemon of the cluster, which can be asked.
+// daemon is a daemon of the cluster, which is asked by commands in its pod.
 type daemon struct {
 	node string
+	// unready is why its pod is not ready; empty if it is.
+	unready string
 	*client.Client
 }
 
-// daemons returns the ready daemons. They are asked by commands in their pods.
-func (c *Cluster) daemons(ctx context.Context) (out []daemon, err error) {
+// daemons returns the ready daemons.
+func (c *Cluster) daemons(ctx context.Context) ([]daemon, error) {
+	all, err := c.allDaemons(ctx)
+	return slices.DeleteFunc(all, func(d daemon) bool { return d.unready != "" }), err
+}
+
+// allDaemons returns the daemons of all pods that have a node.
+func (c *Cluster) allDaemons(ctx context.Context) (out []daemon, err error) {
 	found, err := list[corev1.Pod](ctx, c, pods, c.Namespace, daemonPods)
 	if err != nil {
 		return nil, fmt.Errorf("context %s: list the daemon's pods: %w", c.Context, err)
 	}
 	for _, p := range found {
-		if notReady(&p) == "" {
-			out = append(out, c.daemon(&p))
+		if p.Spec.NodeName == "" {
+			continue
 		}
+		run := func(ctx context.Context, args ...string) (client.Output, error) {
+			ctx, cancel := context.WithTimeout(ctx, execTimeout)
+			defer cancel()
+			return c.exec(ctx, place{c.Namespace, p.Name, container}, nil, append([]string{"/strait"}, args...)...)
+		}
+		out = append(out, daemon{p.Spec.NodeName, notReady(&p), client.OnCommands(run, "node "+p.Spec.NodeName)})
 	}
 	return out, nil
-}
-
-// daemon is the one in a pod.
-func (c *Cluster) daemon(p *corev1.Pod) daemon {
-	in := place{c.Namespace, p.Name, container}
-	run := func(ctx context.Context, args ...string) (client.Output, error) {
-		ctx, cancel := context.WithTimeout(ctx, execTimeout)
-		defer cancel()
-		return c.exec(ctx, in, nil, append([]string{"/strait"}, args...)...)
-	}
-	return daemon{p.Spec.NodeName, client.OnCommands(run, "node "+p.Spec.NodeName)}
 }
 
 // execTimeout bounds one request: the daemon answers from memory, in milliseconds.

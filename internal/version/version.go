@@ -32,7 +32,10 @@ const (
 // (semver.org). Two versions work with each other if they have the same major version and their minor
 // versions differ by at most one: docs/versions.md has what that means.
 func Between(from, to string) Step {
-	if !semver.IsValid(from) || !semver.IsValid(to) {
+	switch {
+	case from == to:
+		return Same
+	case !semver.IsValid(from) || !semver.IsValid(to):
 		return Unknown
 	}
 	order := semver.Compare(semver.MajorMinor(to), semver.MajorMinor(from))

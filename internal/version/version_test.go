@@ -20,6 +20,7 @@ func TestBetween(t *testing.T) {
 		{"v1.0.0", "v0.9.0", FarBack},
 		{"v1.1.0+build.5", "v1.2.0", Next},
 		{"v0.1.0-12-g0123abc", "v0.1.1", Same}, // as git describe names a commit after a release
+		{"dev", "dev", Same},
 		{"dev", "v0.1.0", Unknown},
 		{"v0.1.0", "", Unknown},
 		{"0.1.0", "v0.1.0", Unknown},

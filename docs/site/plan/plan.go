@@ -7,6 +7,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -143,12 +144,7 @@ func (s *Site) adopt() (errs []error) {
 			named[source] = true
 		}
 	}
-	sources := make([]string, 0, len(s.Pages))
-	for source := range s.Pages {
-		sources = append(sources, source)
-	}
-	slices.Sort(sources)
-	for _, source := range sources {
+	for _, source := range slices.Sorted(maps.Keys(s.Pages)) {
 		if named[source] {
 			continue
 		}

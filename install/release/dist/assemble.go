@@ -56,7 +56,7 @@ func (w *work) archives() (out release.Archives, err error) {
 	if err != nil {
 		return nil, err
 	}
-	books, err := folder(filepath.Join(w.built, "books"), "")
+	books, err := folder(filepath.Join(w.built, "books"))
 	if err != nil {
 		return nil, fmt.Errorf("read completions and manual pages: %w", err)
 	}

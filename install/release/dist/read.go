@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,13 +23,13 @@ func lines(file string) ([]string, error) {
 }
 
 // folder reads all files of a folder, in the order of their names.
-func folder(dir, prefix string) (out []release.File, err error) {
+func folder(dir string) (out []release.File, err error) {
 	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(filepath.Join(dir, name))
-		out = append(out, release.File{Name: path.Join(prefix, name), Text: text})
+		out = append(out, release.File{Name: name, Text: text})
 		return err
 	})
 	if err == nil && len(out) == 0 {
