@@ -115,8 +115,8 @@ type Node struct {
 	// node is the entry to them. Daemons older than this field take them for pods' prefixes, to which
 	// they lead packets in the same way.
 	ClusterIPs []netip.Prefix `cbor:"13,keyasint,omitempty" json:"clusterIPs,omitempty"`
-	// Version is that of the node's daemon, for people only: it decides nothing. Empty if the daemon is
-	// older than this field.
+	// Version is that of the node's daemon, for people only: it decides nothing. Empty if the
+	// daemon is older than this field.
 	Version string `cbor:"14,keyasint,omitempty" json:"version,omitempty"`
 }
 

@@ -20,9 +20,9 @@ type Endpoint struct {
 	Hostname string   `cbor:"6,keyasint,omitempty" json:"hostname,omitempty"`
 	// Pod is the pod's name, for people only: it decides nothing.
 	Pod string `cbor:"7,keyasint,omitempty" json:"pod,omitempty"`
-	// Ready, Serving and Terminating are the conditions of the EndpointSlice API. A pod that is ready
-	// is used although it terminates: Kubernetes reports that of Services with publishNotReadyAddresses
-	// only.
+	// Ready, Serving and Terminating are the conditions of the EndpointSlice API. A pod that is
+	// ready is used although it terminates: Kubernetes reports that of Services with
+	// publishNotReadyAddresses only.
 	Ready       bool `cbor:"8,keyasint,omitempty" json:"ready"`
 	Serving     bool `cbor:"9,keyasint,omitempty" json:"serving"`
 	Terminating bool `cbor:"10,keyasint,omitempty" json:"terminating"`

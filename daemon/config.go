@@ -169,8 +169,9 @@ type AuthorityConfig struct {
 	RootFile string `json:"rootFile,omitempty"`
 	// PinsFile lists the clusters that are trusted. It is read again when it changes.
 	PinsFile string `json:"pinsFile,omitempty"`
-	// MembersDir holds a file for each cluster, as authority.Member. If there are any, the clusters in them are
-	// trusted, and those in PinsFile but this one are not. It is read again when it changes.
+	// MembersDir holds a file for each cluster, as authority.Member. If there are any, the clusters
+	// in them are trusted, and those in PinsFile but this one are not. It is read again when it
+	// changes.
 	MembersDir string `json:"membersDir,omitempty"`
 	// TrustLevel is whether only the clusters in PinsFile are trusted, which is the default.
 	TrustLevel TrustLevel `json:"believe,omitempty"`

@@ -11,8 +11,8 @@ import (
 	"strait.io/strait/daemon/watch"
 )
 
-// pinsAndMembers returns what reads the pins and the files of members as one text, see trustlevel.Listed; nil
-// if there is no file of pins.
+// pinsAndMembers returns what reads the pins and the files of members as one text, see
+// trustlevel.Listed; nil if there is no file of pins.
 func pinsAndMembers(c AuthorityConfig) func() (string, error) {
 	if c.PinsFile == "" {
 		return nil
@@ -30,8 +30,8 @@ func pinsAndMembers(c AuthorityConfig) func() (string, error) {
 	}
 }
 
-// readMembers reads the files in a directory, but those whose names start with a dot. A directory that is not there
-// has none.
+// readMembers reads the files in a directory, but those whose names start with a dot. A directory
+// that is not there has none.
 func readMembers(dir string) (map[string]string, error) {
 	if dir == "" {
 		return nil, nil

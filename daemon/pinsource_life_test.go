@@ -15,8 +15,8 @@ import (
 	"strait.io/strait/internal/notify"
 )
 
-// TestMembersOfLives: members come into force with the seeds that they list, stay so over restarts when their files
-// are gone, and leave when the own file alone is left.
+// TestMembersOfLives: members come into force with the seeds that they list, stay so over restarts
+// when their files are gone, and leave when the own file alone is left.
 func TestMembersOfLives(t *testing.T) {
 	root, dir := authority.PrivateKey{1}, t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }

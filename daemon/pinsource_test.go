@@ -10,8 +10,8 @@ import (
 	"strait.io/strait/daemon/trustlevel"
 )
 
-// TestPinsAndMembers: the files of a volume are read as a kubelet swaps them, all at once. Without any, the pins are
-// what they were; without pins, members wait for them.
+// TestPinsAndMembers: the files of a volume are read as a kubelet swaps them, all at once. Without
+// any, the pins are what they were; without pins, members wait for them.
 func TestPinsAndMembers(t *testing.T) {
 	dir := t.TempDir()
 	pins, volume := filepath.Join(dir, "pins.yaml"), filepath.Join(dir, "members")

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// publishAgain is how often the publisher writes what did not change, in case a person deleted it.
+	// publishAgain is how often the publisher writes what did not change, in case a person deleted
+	// it.
 	publishAgain = 5 * time.Minute
 	// memberEntry is the entry of the ConfigMap. A file of authority.membersDir has the same text.
 	memberEntry = "member.yaml"
@@ -53,7 +54,8 @@ func (p *publisher) problems() []clustermesh.Problem {
 	})}
 }
 
-// publishMember gives the publisher what other clusters need to pin this one, once it has a root and a pin.
+// publishMember gives the publisher what other clusters need to pin this one, once it has a root
+// and a pin.
 func (d *Daemon) publishMember(s clustermesh.State, local clustermesh.Local) {
 	root, pin := d.leading.root, d.files.pins.Get()[d.who.Cluster]
 	if d.config.Authority.Publish == "" || root == nil || !local.NodesKnown || len(local.Nodes) == 0 {

@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestNotPublished: only what fails twice in a row is reported, with the object, until it works. A new text is written
-// at once, and the same one is none.
+// TestNotPublished: only what fails twice in a row is reported, with the object, until it works. A
+// new text is written at once, and the same one is none.
 func TestNotPublished(t *testing.T) {
 	p := &publisher{namespace: "strait-system", name: "strait-this-cluster", chore: newChore[string]()}
 	for i, step := range []struct {

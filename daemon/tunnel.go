@@ -19,8 +19,8 @@ func RunTunnel(ctx context.Context, args []string, log *slog.Logger) error {
 	return wireguard.RunTunnel(ctx, a)
 }
 
-// CheckTunnel returns an error if the device that RunTunnel serves with the same arguments does not answer. The pods of
-// strait-tunnel probe with it.
+// CheckTunnel returns an error if the device that RunTunnel serves with the same arguments does not
+// answer. The pods of strait-tunnel probe with it.
 func CheckTunnel(args []string) error {
 	a, err := wireguard.ParseTunnelArgs(args)
 	if err == nil {

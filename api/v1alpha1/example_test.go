@@ -11,8 +11,9 @@ import (
 	"strait.io/strait/api/v1alpha1"
 )
 
-// A program shares a namespace with all clusters, and later asks what came of it. In place of the fake, which is for tests, it has
-// client.NewForConfig of strait.io/strait/api/client, with the configuration that client-go reads.
+// A program shares a namespace with all clusters, and later asks what came of it. In place of the
+// fake, which is for tests, it has client.NewForConfig of strait.io/strait/api/client, with the
+// configuration that client-go reads.
 func Example() {
 	ctx := context.Background()
 	policies := fake.NewSimpleClientset().StraitV1alpha1().ServicePolicies()

@@ -10,7 +10,8 @@ import (
 	"strait.io/strait/api/v1alpha1"
 )
 
-// TestScheme: a scheme knows the types under the names that the API server gives them, and copies of an object are its own.
+// TestScheme: a scheme knows the types under the names that the API server gives them, and copies
+// of an object are its own.
 func TestScheme(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {

@@ -15,13 +15,15 @@ type Upgrade struct {
 	To string
 	// Nodes are the cluster's daemons.
 	Nodes []Node
-	// Others are the versions of the daemons of other clusters, by CLUSTER/NODE; empty if not known.
+	// Others are the versions of the daemons of other clusters, by CLUSTER/NODE; empty if not
+	// known.
 	Others map[string]string
-	// Image is the reference that would be run, and Pinned true if an earlier command set its tag or
-	// digest, which then stays.
+	// Image is the reference that would be run, and Pinned true if an earlier command set its tag
+	// or digest, which then stays.
 	Image  string
 	Pinned bool
-	// Refused is why the chart does not take the values, or the API server an object; nil if both do.
+	// Refused is why the chart does not take the values, or the API server an object; nil if both
+	// do.
 	Refused error
 	// ByHand are workloads that would change and whose pods are not replaced by that.
 	ByHand []string
@@ -110,8 +112,8 @@ func (c *upgradeChecker) objects() {
 	c.add(category, "all pods are replaced by the upgrade", byHand...)
 }
 
-// now checks whether the cluster is well as it is. What is wrong before an upgrade is wrong after it,
-// and hard to tell from what the upgrade did.
+// now checks whether the cluster is well as it is. What is wrong before an upgrade is wrong after
+// it, and hard to tell from what the upgrade did.
 func (c *upgradeChecker) now() {
 	const category = "now"
 	c.add(category, "every daemon answers", c.silent()...)

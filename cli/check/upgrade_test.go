@@ -10,8 +10,8 @@ import (
 	"strait.io/strait/internal/problem"
 )
 
-// TestUpgradeChecks: what is in the way of an upgrade fails, what is at risk is a warning, and each is
-// one finding of the check that is about it.
+// TestUpgradeChecks: what is in the way of an upgrade fails, what is at risk is a warning, and each
+// is one finding of the check that is about it.
 func TestUpgradeChecks(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -9,8 +9,8 @@ import (
 	"strait.io/strait/install/vault"
 )
 
-// refuseListed returns an error if the members of a cluster come from a repository: a command that changes them would have
-// no effect, or the next sync would take it back.
+// refuseListed returns an error if the members of a cluster come from a repository: a command that
+// changes them would have no effect, or the next sync would take it back.
 func refuseListed(ctx context.Context, clusters ...*cluster.Cluster) error {
 	for _, c := range clusters {
 		files, err := c.ListedMembers(ctx)

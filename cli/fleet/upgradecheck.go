@@ -38,7 +38,8 @@ func checkUpgrade(ctx context.Context, a *cli.App, f installFlags) error {
 	return checklist.Show(a, check.UpgradeChecks(u), a.Output)
 }
 
-// changes asks the API server what the upgrade would change. What it or the chart refuses is a finding.
+// changes asks the API server what the upgrade would change. What it or the chart refuses is a
+// finding.
 func (i intent) changes(ctx context.Context, a *cli.App, u *check.Upgrade) (changes []cluster.Change, err error) {
 	have, err := i.ReadBundle(ctx)
 	if err != nil {
@@ -66,8 +67,8 @@ func (i intent) changes(ctx context.Context, a *cli.App, u *check.Upgrade) (chan
 	return append(changes, gone...), err
 }
 
-// asked returns the daemons of this cluster, and the versions of those of the others as these know them.
-// Try is what to do about daemons that do not answer.
+// asked returns the daemons of this cluster, and the versions of those of the others as these know
+// them. Try is what to do about daemons that do not answer.
 func asked(id string, answers []cluster.NodeStatus, try string) (own []check.Node, others map[string]string) {
 	others = map[string]string{}
 	for _, s := range answers {

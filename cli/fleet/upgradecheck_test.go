@@ -9,7 +9,8 @@ import (
 	"strait.io/strait/install/cluster"
 )
 
-// TestAsked: of the nodes of other clusters each that lives has its version, if any daemon knows it.
+// TestAsked: of the nodes of other clusters each that lives has its version, if any daemon knows
+// it.
 func TestAsked(t *testing.T) {
 	nodes := func(versions ...string) []api.Node {
 		return []api.Node{

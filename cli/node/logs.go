@@ -89,7 +89,8 @@ func showLogs(ctx context.Context, a *cli.App, since time.Time, least slog.Level
 	return nil
 }
 
-// below reports whether a line is less important than a level. A line whose level is not known is not.
+// below reports whether a line is less important than a level. A line whose level is not known is
+// not.
 func below(i api.LogLine, least slog.Level) bool {
 	var l slog.Level
 	return l.UnmarshalText([]byte(i.Level)) == nil && l < least

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Member is a cluster as it tells others of itself, so that they can pin it and find it: one document,
-// without any secret, which a Git repository can hold.
+// Member is a cluster as it tells others of itself, so that they can pin it and find it: one
+// document, without any secret, which a Git repository can hold.
 type Member struct {
 	Pin `json:",inline"`
 	// Seeds are addresses of its nodes, as HOST:PORT, at which others find it.

@@ -39,7 +39,8 @@ func TestMember(t *testing.T) {
 	}
 }
 
-// FuzzMember: whatever is in the file, a member that is read pins one cluster, and reads as it is written.
+// FuzzMember: whatever is in the file, a member that is read pins one cluster, and reads as it is
+// written.
 func FuzzMember(f *testing.F) {
 	f.Add(aMember().Encode())
 	f.Add([]byte("cluster: a\nroots: []\nseeds: ['a:b']\n"))

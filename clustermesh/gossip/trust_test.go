@@ -199,7 +199,8 @@ func TestRepinOwn(t *testing.T) {
 	if !leftOut() {
 		t.Errorf("and back: %v", d.Problems())
 	}
-	// As install and the leader pin their own cluster: what others pin of its machines is not known.
+	// As install and the leader pin their own cluster: what others pin of its machines is not
+	// known.
 	open := pinned("west", "east")
 	own = open["west"]
 	own.Nodes = nil

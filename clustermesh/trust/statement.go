@@ -113,7 +113,8 @@ func (s *credentials) CheckOwn(r clustermesh.Record) {
 	}
 	pin.Namespaces = []string{"*"}
 	if n := r.Content.Node; len(pin.Nodes) == 0 && n != nil {
-		// As install and the leader pin their own cluster: it does not say what others pin of its machines.
+		// As install and the leader pin their own cluster: it does not say what others pin of its
+		// machines.
 		for _, a := range n.Addresses {
 			pin.Nodes = append(pin.Nodes, netip.PrefixFrom(a, a.BitLen()))
 		}

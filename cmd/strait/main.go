@@ -25,7 +25,8 @@ import (
 	"strait.io/strait/cli/node"
 )
 
-// version and revision are set by the linker (-X main.version=…); if empty, the Go toolchain's stamps are used.
+// version and revision are set by the linker (-X main.version=…); if empty, the Go toolchain's
+// stamps are used.
 var version, revision string
 
 func main() {

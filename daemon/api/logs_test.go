@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestLinesOf: lines of several nodes are in the order of their times, and those of one node stay as they were.
+// TestLinesOf: lines of several nodes are in the order of their times, and those of one node stay
+// as they were.
 func TestLinesOf(t *testing.T) {
 	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
 	one := NewLogList(Viewpoint{Cluster: "a", Node: "n1"}, []LogLine{{Time: at(1), Message: "one"}, {Time: at(5), Message: "two"}, {Time: at(5), Message: "three"}, {Time: at(9), Message: "four"}}, 7)

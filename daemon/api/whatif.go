@@ -75,8 +75,8 @@ func NewWhatIf(from Viewpoint, change string, before, after []Service, factor fl
 	return w
 }
 
-// Explain replaces the reasons of endpoints that the change itself takes away: the plan knows them only
-// as pods that are not ready. Reason returns an empty string for all others.
+// Explain replaces the reasons of endpoints that the change itself takes away: the plan knows them
+// only as pods that are not ready. Reason returns an empty string for all others.
 func (w *WhatIf) Explain(reason func(cluster, node string) string) {
 	for _, m := range w.Moved {
 		for i := range m.Endpoints {

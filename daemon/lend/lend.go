@@ -78,8 +78,8 @@ func (l Lender) Run(ctx context.Context) error {
 	return err
 }
 
-// Check returns an error if no lender of this name and directory has given a sign of life lately. The pods of
-// strait-leader probe with it.
+// Check returns an error if no lender of this name and directory has given a sign of life lately.
+// The pods of strait-leader probe with it.
 func (l Lender) Check(now time.Time) error {
 	st, err := os.Stat(filepath.Join(l.Dir, l.Name, aliveFile))
 	if err != nil {

@@ -121,7 +121,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestCheck: a probe tells a lender that lends from one that does not yet, one that hangs and one that has stopped.
+// TestCheck: a probe tells a lender that lends from one that does not yet, one that hangs and one
+// that has stopped.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	probe := func(name, want string, later time.Duration) {

@@ -195,8 +195,8 @@ func codes(ps []problem.Problem) map[codeOf]float64 {
 	return count
 }
 
-// known returns the build with what the Go toolchain stamped into the program in the place of what the
-// linker did not set.
+// known returns the build with what the Go toolchain stamped into the program in the place of what
+// the linker did not set.
 func (b Build) known() Build {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.Version = cmp.Or(b.Version, info.Main.Version)

@@ -22,8 +22,8 @@ type Change struct {
 
 func (c Change) String() string { return c.text }
 
-// Reason returns why endpoints on a node would serve no client after the change; empty if the change
-// itself does not take them away.
+// Reason returns why endpoints on a node would serve no client after the change; empty if the
+// change itself does not take them away.
 func (c Change) Reason(cluster, node string) string {
 	if c.reason == nil {
 		return ""

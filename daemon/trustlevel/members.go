@@ -13,8 +13,8 @@ import (
 	"strait.io/strait/clustermesh/authority"
 )
 
-// listed are the text of authority.pinsFile and those of the files in authority.membersDir as one text,
-// so that they come into force, and are saved, together.
+// listed are the text of authority.pinsFile and those of the files in authority.membersDir as one
+// text, so that they come into force, and are saved, together.
 type listed struct {
 	Members map[string]string `json:"members"`
 	Pins    string            `json:"pins,omitempty"`
@@ -23,8 +23,8 @@ type listed struct {
 // membersHead begins the text of listed. That of pins begins otherwise.
 const membersHead = `{"members":`
 
-// Listed returns one text of the pins and of members by the names of their files: without members that of the
-// pins, and otherwise JSON, because files can have bytes that YAML cannot hold.
+// Listed returns one text of the pins and of members by the names of their files: without members
+// that of the pins, and otherwise JSON, because files can have bytes that YAML cannot hold.
 func Listed(pins string, members map[string]string) string {
 	if len(members) == 0 {
 		return pins
@@ -68,8 +68,9 @@ func (l listed) members() (out []authority.Member, err error) {
 	return out, errors.Join(errs...)
 }
 
-// Pins returns the pins of a text of Listed. With members, these are the pins, and of the pins beside them
-// only this cluster's own counts, if no member is this cluster. The keys that it revokes count in any case.
+// Pins returns the pins of a text of Listed. With members, these are the pins, and of the pins
+// beside them only this cluster's own counts, if no member is this cluster. The keys that it
+// revokes count in any case.
 func Pins(text string, own clustermesh.ClusterName) (authority.Pins, error) {
 	l, hasMembers, err := read(text)
 	if err != nil {
@@ -119,8 +120,9 @@ func Seeds(text string, own clustermesh.ClusterName) (out []string) {
 	return out
 }
 
-// Lost returns an error if a text no longer has the members that the one in force has, and would so cut off
-// all of them: a folder that is empty by mistake is no decision. Pins that list others are one.
+// Lost returns an error if a text no longer has the members that the one in force has, and would so
+// cut off all of them: a folder that is empty by mistake is no decision. Pins that list others are
+// one.
 func Lost(text, inForce string, pins authority.Pins) error {
 	_, had, _ := read(inForce)
 	if _, has, _ := read(text); has || !had || len(pins) > 1 {
@@ -129,7 +131,8 @@ func Lost(text, inForce string, pins authority.Pins) error {
 	return errors.New("the other clusters are gone from authority.membersDir, all at once; to leave them, keep this cluster's own file there alone")
 }
 
-// Awaited reports whether a text has members, and not yet this cluster's own pin, which its leader makes.
+// Awaited reports whether a text has members, and not yet this cluster's own pin, which its leader
+// makes.
 func Awaited(text string, own clustermesh.ClusterName) bool {
 	l, hasMembers, err := read(text)
 	if err != nil || !hasMembers || l.Pins != "" {

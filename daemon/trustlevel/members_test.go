@@ -33,8 +33,8 @@ func made(clusters map[clustermesh.ClusterName]byte, revoked ...string) string {
 
 type byCluster = map[clustermesh.ClusterName]byte
 
-// TestMembers: with members, they are who is pinned; of the pins beside them, only the own one counts, and
-// the keys that it revokes.
+// TestMembers: with members, they are who is pinned; of the pins beside them, only the own one
+// counts, and the keys that it revokes.
 func TestMembers(t *testing.T) {
 	for name, c := range map[string]struct {
 		pins    string
@@ -106,8 +106,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestOwnMember: what a cluster tells of itself covers what it has, names the root that it signs with, and the
-// one before while that still counts.
+// TestOwnMember: what a cluster tells of itself covers what it has, names the root that it signs
+// with, and the one before while that still counts.
 func TestOwnMember(t *testing.T) {
 	prefix, addr := netip.MustParsePrefix, netip.MustParseAddr
 	node := func(name, a, pods, zone string) clustermesh.Node {
@@ -156,7 +156,8 @@ func TestOwnMember(t *testing.T) {
 	}
 }
 
-// FuzzListed: whatever the files hold, the text of all of them says which is which, and is read without harm.
+// FuzzListed: whatever the files hold, the text of all of them says which is which, and is read
+// without harm.
 func FuzzListed(f *testing.F) {
 	f.Add("clusters: []\n", "a.yaml", told("a", 1))
 	f.Add("{\"members\":[]}", "\x7f", "x")

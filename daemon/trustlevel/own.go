@@ -24,9 +24,9 @@ type Own struct {
 	Signed map[clustermesh.Origin]authority.PublicKey
 }
 
-// Member returns what others should pin of the cluster, and where they find it: its own pin, widened by what
-// lies outside of it, with the root that it signs with now. While another root in the pin still counts for
-// a node, it is listed too, so that a copy of the document cuts off none.
+// Member returns what others should pin of the cluster, and where they find it: its own pin,
+// widened by what lies outside of it, with the root that it signs with now. While another root in
+// the pin still counts for a node, it is listed too, so that a copy of the document cuts off none.
 func (o Own) Member() authority.Member {
 	m := authority.Member{Pin: o.Pin}
 	m.Cluster, m.UID, m.Roots = o.Cluster, o.UID, []authority.PublicKey{o.Root}
@@ -61,8 +61,8 @@ func (o Own) signs(root authority.PublicKey) bool {
 	return false
 }
 
-// covering returns the ranges, which an operator may have narrowed, and a wide one around each of those that are in
-// none of them.
+// covering returns the ranges, which an operator may have narrowed, and a wide one around each of
+// those that are in none of them.
 func covering(ranges, all []netip.Prefix, wide func(netip.Prefix) netip.Prefix) []netip.Prefix {
 	out := slices.Clone(ranges)
 	for _, p := range all {

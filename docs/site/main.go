@@ -1,9 +1,9 @@
 // Command site builds the documentation site of one version from the repository's Markdown pages.
 //
-// Inputs are the pages, the pictures of docs/images, the layouts in hugo, and Hugo, which renders them.
-// Outputs are the version's folder, the folder latest, and the list of versions in the folder above,
-// where other versions stay as they are. The same pages give the same bytes. It must not know what a
-// page is about: plan decides where pages are, and the layouts how they look.
+// Inputs are the pages, the pictures of docs/images, the layouts in hugo, and Hugo, which renders
+// them. Outputs are the version's folder, the folder latest, and the list of versions in the folder
+// above, where other versions stay as they are. The same pages give the same bytes. It must not
+// know what a page is about: plan decides where pages are, and the layouts how they look.
 package main
 
 import (

@@ -39,8 +39,8 @@ var list = template.Must(template.New("").Parse(`<!doctype html>
 </html>
 `))
 
-// publish updates what all versions share: the folder latest, the list for programs, the list for people,
-// and the page that leads to the latest version.
+// publish updates what all versions share: the folder latest, the list for programs, the list for
+// people, and the page that leads to the latest version.
 func publish(out, built, work string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil {

@@ -42,7 +42,8 @@ type Options struct {
 	Values Values
 	// APIs are those that the API server has, as GROUP/VERSION.
 	APIs []string
-	// Files are a chart by the names of its files, to render instead of this one: that of a release.
+	// Files are a chart by the names of its files, to render instead of this one: that of a
+	// release.
 	Files map[string][]byte
 }
 
@@ -112,8 +113,8 @@ type parsed struct {
 // repository is the image's name in the releases of a registry, which the linker sets.
 var repository string
 
-// load parses a chart's files: by default the embedded ones, with the image of the registry that this
-// program was built for.
+// load parses a chart's files: by default the embedded ones, with the image of the registry that
+// this program was built for.
 func load(files map[string][]byte, apis []string) (*parsed, error) {
 	own := files == nil
 	if own {
@@ -159,7 +160,8 @@ func Files() (map[string][]byte, error) {
 	return out, err
 }
 
-// manifests returns the names of the templates that render objects, in order, without the pods of helm test.
+// manifests returns the names of the templates that render objects, in order, without the pods of
+// helm test.
 func (c *parsed) manifests() (out []string) {
 	for _, t := range c.templates.Templates() {
 		if path.Ext(t.Name()) == ".yaml" && !strings.HasPrefix(t.Name(), "templates/tests/") {

@@ -266,7 +266,8 @@ func TestAuthority(t *testing.T) {
 			}
 		}
 	}
-	// Who waits for keys does so because they are not optional; strait-peers always is, and so are seeds and members.
+	// Who waits for keys does so because they are not optional; strait-peers always is, and so are
+	// seeds and members.
 	for values, want := range map[string][2]int{"{}": {5, 1}, "authority: {mode: pinned}": {3, 0}, "authority: {mode: 'off'}": {2, 0}} {
 		all := render(t, values)
 		for i, workload := range []string{"DaemonSet/strait", "Deployment/strait-leader"} {

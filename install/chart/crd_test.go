@@ -18,14 +18,16 @@ const (
 // schema is a node of a CRD's schema, or of the CRD.
 type schema = map[string]any
 
-// crdLimits are what the types of package api cannot say of types that are not theirs, by the path of the schema.
+// crdLimits are what the types of package api cannot say of types that are not theirs, by the path
+// of the schema.
 var crdLimits = map[string]schema{
 	"metadata":                               {"properties": schema{"name": schema{"type": "string", "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}}},
 	"spec.select.[].labels.matchExpressions": {"maxItems": 64},
 	"spec.select.[].labels.matchExpressions.[].operator": {"enum": []string{"In", "NotIn", "Exists", "DoesNotExist"}},
 }
 
-// TestPolicyCRD: the CRD of ServicePolicies is what controller-gen makes of the Go types, with the limits above.
+// TestPolicyCRD: the CRD of ServicePolicies is what controller-gen makes of the Go types, with the
+// limits above.
 func TestPolicyCRD(t *testing.T) {
 	text, err := os.ReadFile(generatedCRD)
 	var crd schema

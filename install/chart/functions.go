@@ -182,9 +182,9 @@ func overwrite(under, over map[string]any) map[string]any {
 	return under
 }
 
-// functionsForMethods replaces Helm's methods of .Files and .Capabilities by functions. The template package that is used
-// here cannot call methods: one that can makes the linker keep every method of every type, which are 27 MB
-// of client-go in the CLI.
+// functionsForMethods replaces Helm's methods of .Files and .Capabilities by functions. The
+// template package that is used here cannot call methods: one that can makes the linker keep every
+// method of every type, which are 27 MB of client-go in the CLI.
 var functionsForMethods = strings.NewReplacer("$.Files.", "files", ".Files.", "files", ".Capabilities.APIVersions.Has", "apisHas")
 
 // chartFiles are the chart's files that templates can read.

@@ -30,7 +30,8 @@ func podsOf(t *testing.T, all map[string]map[string]any) map[string]corev1.PodTe
 	return out
 }
 
-// TestProbes: every container of the chart that stays is probed, by its own program or at a port that it has.
+// TestProbes: every container of the chart that stays is probed, by its own program or at a port
+// that it has.
 func TestProbes(t *testing.T) {
 	pods := podsOf(t, render(t, everything))
 	if got := len(pods); got != len(workloads) {
@@ -58,7 +59,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestDisruption: a drain takes one of two pods at a time, and it never waits for the only pod, or for pods that cannot start.
+// TestDisruption: a drain takes one of two pods at a time, and it never waits for the only pod, or
+// for pods that cannot start.
 func TestDisruption(t *testing.T) {
 	for values, want := range map[string]string{
 		"{}": "leader view", "leader: {replicas: 1}": "view", "view: {replicas: 1}": "leader", "view: {enabled: false}": "leader",
@@ -97,8 +99,8 @@ func mustSelect(t *testing.T, all map[string]map[string]any, s *metav1.LabelSele
 	}
 }
 
-// TestNetworkPolicy: the pods of strait-leader have no network, and those of strait-view only answer at their port. Pods on the
-// host's network are in no policy, because none holds for them.
+// TestNetworkPolicy: the pods of strait-leader have no network, and those of strait-view only
+// answer at their port. Pods on the host's network are in no policy, because none holds for them.
 func TestNetworkPolicy(t *testing.T) {
 	all := render(t, everything)
 	want := map[string]string{"NetworkPolicy/strait-leader": "[] []", "NetworkPolicy/strait-view": "[https] []"}

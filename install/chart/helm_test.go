@@ -46,7 +46,8 @@ func helmChart(t *testing.T) *v2.Chart {
 	return c
 }
 
-// helm renders the chart as helm template does, at an API server that also has these APIs; the result is by "Kind/name".
+// helm renders the chart as helm template does, at an API server that also has these APIs; the
+// result is by "Kind/name".
 func helm(t *testing.T, values chart.Values, apis ...string) map[string]map[string]any {
 	t.Helper()
 	c := helmChart(t)
@@ -148,7 +149,8 @@ func hooks(all map[string]map[string]any) map[string]map[string]any {
 	return out
 }
 
-// TestHelmTest: what helm test runs asks a daemon about all nodes, on a socket that the pod's user may open and the daemon makes.
+// TestHelmTest: what helm test runs asks a daemon about all nodes, on a socket that the pod's user
+// may open and the daemon makes.
 func TestHelmTest(t *testing.T) {
 	for values, want := range map[string]string{
 		"{}":                        "65532 /run/strait/view",
@@ -180,8 +182,8 @@ func TestHelmTest(t *testing.T) {
 	}
 }
 
-// mustManage wants an object to say that Helm manages it if Helm made it alone, and takes that label off, which is the one
-// difference.
+// mustManage wants an object to say that Helm manages it if Helm made it alone, and takes that
+// label off, which is the one difference.
 func mustManage(t *testing.T, name string, ours, theirs map[string]any) {
 	t.Helper()
 	const label = "app.kubernetes.io/managed-by"

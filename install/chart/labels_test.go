@@ -15,8 +15,9 @@ var workloads = map[string]string{
 	"Deployment/strait-view":   "map[matchLabels:map[app.kubernetes.io/component:view app.kubernetes.io/name:strait]]",
 }
 
-// TestLabels: every object has the labels that charts have by convention, and names the chart's release. What changes
-// with every release of the chart is neither in pods, which would restart, nor in selectors, which cannot change.
+// TestLabels: every object has the labels that charts have by convention, and names the chart's
+// release. What changes with every release of the chart is neither in pods, which would restart,
+// nor in selectors, which cannot change.
 func TestLabels(t *testing.T) {
 	for id, o := range render(t, everything) {
 		labels, _ := dig(o, "metadata", "labels").(map[string]any)

@@ -44,8 +44,8 @@ func TestPodMonitor(t *testing.T) {
 	}
 }
 
-// TestMetricsPort: the daemon, its probes and the port that its pod names are at one place, whichever value says so: a port
-// that another program has can be left to it.
+// TestMetricsPort: the daemon, its probes and the port that its pod names are at one place,
+// whichever value says so: a port that another program has can be left to it.
 func TestMetricsPort(t *testing.T) {
 	for values, want := range map[string]string{
 		"{}":                                           "127.0.0.1:9964 at 127.0.0.1:9964, on 127.0.0.1",

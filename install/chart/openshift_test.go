@@ -13,7 +13,8 @@ import (
 	"strait.io/strait/install/chart"
 )
 
-// constraints are a SecurityContextConstraints of security.openshift.io/v1: the fields that its schema has and strait sets.
+// constraints are a SecurityContextConstraints of security.openshift.io/v1: the fields that its
+// schema has and strait sets.
 type constraints struct {
 	metav1.TypeMeta          `json:",inline"`
 	metav1.ObjectMeta        `json:"metadata"`
@@ -56,7 +57,8 @@ type strategy struct {
 	} `json:"ranges,omitempty"`
 }
 
-// refuses returns why OpenShift's admission would not let a pod in, by its documentation of each field.
+// refuses returns why OpenShift's admission would not let a pod in, by its documentation of each
+// field.
 func (s constraints) refuses(pod corev1.PodSpec) (why []string) {
 	deny := func(is bool, what string, args ...any) {
 		if is {
@@ -117,7 +119,8 @@ func (s constraints) refuses(pod corev1.PodSpec) (why []string) {
 	return why
 }
 
-// TestOpenShift: the constraints of an account let its pods in, and name nothing that they do not use.
+// TestOpenShift: the constraints of an account let its pods in, and name nothing that they do not
+// use.
 func TestOpenShift(t *testing.T) {
 	for _, values := range []string{
 		"", "bpf: {mount: true, destroySockets: false, liftMemoryLimit: false}", "dns: {listen: ['169.254.20.10:53']}",
@@ -165,7 +168,8 @@ func TestOpenShift(t *testing.T) {
 	}
 }
 
-// TestOpenShiftIsFound: the constraints are there by themselves where the API server has the kind, without a value.
+// TestOpenShiftIsFound: the constraints are there by themselves where the API server has the kind,
+// without a value.
 func TestOpenShiftIsFound(t *testing.T) {
 	const id = "SecurityContextConstraints/strait"
 	for _, x := range []struct {

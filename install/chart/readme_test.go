@@ -15,11 +15,13 @@ import (
 
 const (
 	readmeFile = "strait/README.md"
-	// beginValues is what the list of values in it begins after. The rest of the file is written by hand.
+	// beginValues is what the list of values in it begins after. The rest of the file is written by
+	// hand.
 	beginValues = "<!-- values, by go test ./install/chart -update -->\n"
 )
 
-// TestReadme: the chart's README lists every value of values.yaml, with its default and its comment.
+// TestReadme: the chart's README lists every value of values.yaml, with its default and its
+// comment.
 func TestReadme(t *testing.T) {
 	have, err := os.ReadFile(readmeFile)
 	if err != nil {
@@ -62,7 +64,8 @@ func about(key *yaml.Node) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\n# ", " "), "# ", "")
 }
 
-// rows are those of a table of values: of the table itself if it has a comment, and of what is in it.
+// rows are those of a table of values: of the table itself if it has a comment, and of what is in
+// it.
 func rows(n *yaml.Node, at string) (out []string) {
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRepository: a program that was built for a registry asks for its image there; a chart that is given
-// has its own, and so does a user.
+// TestRepository: a program that was built for a registry asks for its image there; a chart that is
+// given has its own, and so does a user.
 func TestRepository(t *testing.T) {
 	repository = "registry.example/team/strait"
 	defer func() { repository = "" }()

@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// MembersConfigMap has a file for each cluster that this one believes, if these come from a repository. The chart
-// has the same name.
+// MembersConfigMap has a file for each cluster that this one believes, if these come from a
+// repository. The chart has the same name.
 const MembersConfigMap = "strait-members"
 
 // ListedMembers returns the names of its files, sorted; none if there is no such ConfigMap.
@@ -27,7 +27,8 @@ func (c *Cluster) ListedMembers(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(m.Data)), nil
 }
 
-// AppliedBy returns which tool keeps the daemon's DaemonSet as it is in a repository; empty if none is known to.
+// AppliedBy returns which tool keeps the daemon's DaemonSet as it is in a repository; empty if none
+// is known to.
 func (c *Cluster) AppliedBy(ctx context.Context) (string, error) {
 	d, err := get[appsv1.DaemonSet](ctx, c, daemonSets, c.Namespace, Daemon)
 	if err != nil {

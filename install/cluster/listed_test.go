@@ -2,8 +2,8 @@ package cluster
 
 import "testing"
 
-// TestKeeper: the marks are those of Flux' kustomize-controller and helm-controller, and of Argo CD with its three
-// ways to track. What Helm marks, no program puts back.
+// TestKeeper: the marks are those of Flux' kustomize-controller and helm-controller, and of Argo CD
+// with its three ways to track. What Helm marks, no program puts back.
 func TestKeeper(t *testing.T) {
 	type marks = map[string]string
 	for want, c := range map[string]struct{ labels, annotations marks }{

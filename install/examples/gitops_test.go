@@ -27,8 +27,8 @@ func read(t *testing.T, into any, path ...string) {
 	}
 }
 
-// TestGitOps: the repository is whole. Each cluster has values that the chart takes, and lists what is there; the
-// members are as leaders publish them, and can be pinned together.
+// TestGitOps: the repository is whole. Each cluster has values that the chart takes, and lists what
+// is there; the members are as leaders publish them, and can be pinned together.
 func TestGitOps(t *testing.T) {
 	var set struct {
 		APIVersion, Kind, Namespace string
@@ -82,8 +82,8 @@ func TestGitOps(t *testing.T) {
 // word is what a key can be written as.
 var word = regexp.MustCompile(`[A-Za-z0-9+/_-]{20,}={0,2}`)
 
-// secrets returns what of a text could be a secret: objects of that kind, keys in PEM, and words that decode to a
-// key. The keys below roots are public.
+// secrets returns what of a text could be a secret: objects of that kind, keys in PEM, and words
+// that decode to a key. The keys below roots are public.
 func secrets(text string) (found []string) {
 	if regexp.MustCompile(`(?m)^ *(kind: *["']?Secret["']? *$|stringData:)`).MatchString(text) || strings.Contains(text, "PRIVATE KEY") {
 		found = append(found, "a Secret, or a private key")

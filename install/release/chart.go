@@ -9,8 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Chart returns the files of a chart, as Helm packs them, with the release's version and image. The image is
-// named by the digest of its index, which wins over its tag: so a chart runs the image that it was made with.
+// Chart returns the files of a chart, as Helm packs them, with the release's version and image. The
+// image is named by the digest of its index, which wins over its tag: so a chart runs the image
+// that it was made with.
 func (r Release) Chart(files []File, digest string) ([]File, error) {
 	var out []File
 	edits := map[string][][2]string{
@@ -35,8 +36,8 @@ func (r Release) Chart(files []File, digest string) ([]File, error) {
 	return out, nil
 }
 
-// set replaces the value of a field, which is given with its indentation and begins one line, and keeps the
-// rest as people wrote it.
+// set replaces the value of a field, which is given with its indentation and begins one line, and
+// keeps the rest as people wrote it.
 func set(text, field, value string) (string, error) {
 	line := regexp.MustCompile(`(?m)^(` + field + `:) .*$`)
 	if n := len(line.FindAllString(text, -1)); n != 1 {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestPack: an archive has its files with their modes and one time, and is the same bytes each time.
+// TestPack: an archive has its files with their modes and one time, and is the same bytes each
+// time.
 func TestPack(t *testing.T) {
 	when := time.Date(2026, 12, 1, 10, 20, 30, 0, time.FixedZone("", 3600))
 	files := []File{{Name: "strait", Text: []byte("program"), Program: true}, {Name: "man/strait.1", Text: []byte("manual")}}
@@ -78,7 +79,8 @@ func unpackZip(t *testing.T, packed []byte) (out string) {
 	return out
 }
 
-// TestChart: only the version and the image of a chart change; a chart in which they are not clear is refused.
+// TestChart: only the version and the image of a chart change; a chart in which they are not clear
+// is refused.
 func TestChart(t *testing.T) {
 	given := []File{
 		{Name: "Chart.yaml", Text: []byte("apiVersion: v2\nversion: 0.1.0 # of today\nappVersion: dev\nx: |\n  version: v1\n")},

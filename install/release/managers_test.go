@@ -45,7 +45,8 @@ func TestKrew(t *testing.T) {
 	}
 }
 
-// TestHomebrew: Homebrew gets the archives of its systems, each with its checksum; it has none of Windows.
+// TestHomebrew: Homebrew gets the archives of its systems, each with its checksum; it has none of
+// Windows.
 func TestHomebrew(t *testing.T) {
 	got := string(sample().Homebrew(given()))
 	const base = "https://strait.example/v1.2.3-rc.1/strait_v1.2.3-rc.1_"

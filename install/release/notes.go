@@ -11,8 +11,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Section returns what the changelog has about the release. A preview can be part of the section of its
-// release, or of what is not released yet.
+// Section returns what the changelog has about the release. A preview can be part of the section of
+// its release, or of what is not released yet.
 func (r Release) Section(changelog string) (string, error) {
 	names := []string{r.Number()}
 	if r.Preview() {
@@ -47,7 +47,8 @@ type History struct {
 // relative matches links to pages of the repository, which lead nowhere where notes are read.
 var relative = regexp.MustCompile(`\[([^\]]+)\]\((?:[^():]|\n)+\)`)
 
-// Notes returns the release notes: what changed for people, where the files come from, and all commits.
+// Notes returns the release notes: what changed for people, where the files come from, and all
+// commits.
 func (r Release) Notes(changes, digest string, h History) []byte {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# strait %s\n\n%s\n\n## Get it\n\n", r.Version, relative.ReplaceAllString(changes, "$1"))

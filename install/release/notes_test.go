@@ -25,8 +25,8 @@ const changelog = `# Changelog
 
 `
 
-// TestSection: a release has a section of its own; a preview can be part of that of its release, or of what
-// is not released.
+// TestSection: a release has a section of its own; a preview can be part of that of its release, or
+// of what is not released.
 func TestSection(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.2.3":      "### Added\n\n- this",

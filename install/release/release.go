@@ -1,9 +1,10 @@
-// Package release says what a release of strait consists of: the names of its files, the chart and the
-// manifests that refer to its image, what package managers and people read about it, and checksums.
+// Package release says what a release of strait consists of: the names of its files, the chart and
+// the manifests that refer to its image, what package managers and people read about it, and
+// checksums.
 //
-// Inputs are programs, texts of the repository and what git knows of the source; outputs are the bytes of
-// files, the same ones for the same input. It must not know how programs are built, files written, or
-// registries spoken to: install/release/dist does that.
+// Inputs are programs, texts of the repository and what git knows of the source; outputs are the
+// bytes of files, the same ones for the same input. It must not know how programs are built, files
+// written, or registries spoken to: install/release/dist does that.
 package release
 
 import (

@@ -7,8 +7,8 @@ var depths = map[Code]uint8{
 	RecordAhead: 1, ClockSetBack: 1, ClockBehind: 1, ClockDiffers: 1, StatementMissing: 1, StatementOlder: 1, StatementWithdrawn: 1,
 	RecordUnsigned: 1, RecordForged: 1, NodeUnproven: 1, StrangersRefused: 1, RecordRejected: 1, PartFailed: 1,
 
-	// A node that is refused is not heard, a statement whose renewal is refused ends, and a tunnel without a
-	// key carries nothing.
+	// A node that is refused is not heard, a statement whose renewal is refused ends, and a tunnel
+	// without a key carries nothing.
 	StatementLate: 2, ClusterHeld: 2, ClusterQuiet: 2, NodeDead: 2, NodeQuiet: 2, NodeHeld: 2, NoTunnel: 2,
 
 	// A daemon that is gone answers no seed. A tunnel can fail where gossip works, and not the other way round.

@@ -29,8 +29,8 @@ const (
 )
 
 // Between returns the step from one version to another. Versions are semantic versions with a v
-// (semver.org). Two versions work with each other if they have the same major version and their minor
-// versions differ by at most one: docs/versions.md has what that means.
+// (semver.org). Two versions work with each other if they have the same major version and their
+// minor versions differ by at most one: docs/versions.md has what that means.
 func Between(from, to string) Step {
 	switch {
 	case from == to:
@@ -53,8 +53,8 @@ func Between(from, to string) Step {
 	return FarBack
 }
 
-// Works reports whether two versions work with each other: it is so of the same and of neighbours, and
-// not known of what is no semantic version.
+// Works reports whether two versions work with each other: it is so of the same and of neighbours,
+// and not known of what is no semantic version.
 func (s Step) Works() (works, known bool) {
 	return s == Same || s == Next || s == Back, s != Unknown
 }

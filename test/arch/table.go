@@ -44,7 +44,8 @@ var Table = []Package{
 	// Builds machines in namespaces, for the demo and the Kubernetes lab.
 	{Path: "internal/fabric"},
 
-	// For programs of others: the types of strait.io, and clients that api/generate.sh makes of them.
+	// For programs of others: the types of strait.io, and clients that api/generate.sh makes of
+	// them.
 	{Path: "api/v1alpha1", Pure: true, Tests: []string{"api/client/fake"}},
 	{Path: "api/client", Imports: []string{"api/client/typed/api/v1alpha1"}},
 	{Path: "api/client/scheme", Imports: []string{"api/v1alpha1"}},
@@ -169,7 +170,8 @@ var Table = []Package{
 
 	// The pages of docs that programs show.
 	{Path: "docs", Pure: true},
-	// Makes the documentation site of the pages, with Hugo, which is not linked into anything of strait.
+	// Makes the documentation site of the pages, with Hugo, which is not linked into anything of
+	// strait.
 	{Path: "docs/site/plan", Pure: true},
 	{Path: "docs/site/deadlinks", Pure: true},
 	{Path: "docs/site", Imports: []string{"docs/site/plan", "docs/site/deadlinks", "test/pages"}},

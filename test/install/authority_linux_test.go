@@ -49,8 +49,8 @@ func TestAuthorityByDefault(t *testing.T) {
 	u.kubectl("c1", "delete", "node", "first")
 }
 
-// TestFromRepository: install and upgrade say which tool will put its own back, and commands that change whom a
-// cluster believes refuse where a repository says that.
+// TestFromRepository: install and upgrade say which tool will put its own back, and commands that
+// change whom a cluster believes refuse where a repository says that.
 func TestFromRepository(t *testing.T) {
 	u := newUser(t)
 	u.uninstallAtEnd("c1")

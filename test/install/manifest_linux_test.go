@@ -8,7 +8,8 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// TestManifestIsStrict: an API server that refuses fields that it does not know takes all objects of the manifest, and warns of none.
+// TestManifestIsStrict: an API server that refuses fields that it does not know takes all objects
+// of the manifest, and warns of none.
 func TestManifestIsStrict(t *testing.T) {
 	u := newUser(t)
 	text, err := os.ReadFile("../../install/manifests/strait.yaml")
@@ -34,7 +35,8 @@ func TestManifestIsStrict(t *testing.T) {
 	}
 }
 
-// TestMetricsPort: an upgrade moves the daemon, its probes and the port that its pods name, together.
+// TestMetricsPort: an upgrade moves the daemon, its probes and the port that its pods name,
+// together.
 func TestMetricsPort(t *testing.T) {
 	u := newUser(t)
 	u.does(with(installC1, "--wait=false"))

@@ -10,7 +10,8 @@ import (
 	"strait.io/strait/test/kubelab/apiserver"
 )
 
-// constraintsKind makes an API server look like OpenShift's. What the kind's fields mean is in TestOpenShift of install/chart.
+// constraintsKind makes an API server look like OpenShift's. What the kind's fields mean is in
+// TestOpenShift of install/chart.
 const constraintsKind = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -26,8 +27,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// TestOpenShift: on OpenShift, install also makes the constraints without which no pod starts, keeps the rest when they are
-// turned off, and uninstall takes them away.
+// TestOpenShift: on OpenShift, install also makes the constraints without which no pod starts,
+// keeps the rest when they are turned off, and uninstall takes them away.
 func TestOpenShift(t *testing.T) {
 	u := newUser(t)
 	if out := u.does(with(installC1, "--dry-run")); strings.Contains(out, "SecurityContextConstraints") {

@@ -37,9 +37,10 @@ type repository struct {
 // folders are the folders of the repository, by the context of their cluster.
 var folders = map[string]string{"c1": "us-east", "c2": "eu-central"}
 
-// testGitOps joins two fresh clusters by what is in a Git repository, as docs/gitops.md has it: kubectl alone applies
-// it, and no command sees both. What strait writes meanwhile is no drift, and nothing reverts or prunes it.
-// Then one cluster gets another root by two changes, while calls go on, and leaves by a third.
+// testGitOps joins two fresh clusters by what is in a Git repository, as docs/gitops.md has it:
+// kubectl alone applies it, and no command sees both. What strait writes meanwhile is no drift, and
+// nothing reverts or prunes it. Then one cluster gets another root by two changes, while calls go
+// on, and leaves by a third.
 func testGitOps(t *testing.T, o *ops) {
 	o.uninstallAll(t, "--force")
 	defer func() {
@@ -82,8 +83,8 @@ func testGitOps(t *testing.T, o *ops) {
 	}
 }
 
-// repository copies the example, with what is not in Git: the rendered chart, and Secrets in the place of those that
-// an operator would make.
+// repository copies the example, with what is not in Git: the rendered chart, and Secrets in the
+// place of those that an operator would make.
 func (o *ops) repository(t *testing.T) *repository {
 	t.Helper()
 	all, err := pages.Load(os.DirFS(root))
@@ -227,20 +228,23 @@ func (r *repository) believes(cluster, when string, others ...string) {
 	})
 }
 
-// isSynced demands that nothing in a cluster differs from what is in Git, as a tool that heals itself compares.
+// isSynced demands that nothing in a cluster differs from what is in Git, as a tool that heals
+// itself compares.
 func (r *repository) isSynced(cluster string) {
 	r.Helper()
 	r.script("kubectl diff", "kubectl --context "+cluster+" diff --server-side -k clusters/"+folders[cluster])
 }
 
-// written are the objects of strait's namespace that Git does not have, with their versions, and its pods.
+// written are the objects of strait's namespace that Git does not have, with their versions, and
+// its pods.
 func (r *repository) written(cluster string) string {
 	r.Helper()
 	return r.o.pods(r.T, cluster) + kubectl(r.T, cluster, "-n", "strait-system", "get", "secret/strait-authority", "configmap/strait-pins", "configmap/strait-believe", "configmap/strait-this-cluster",
 		"-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.uid} {.metadata.resourceVersion}{"\n"}{end}`)
 }
 
-// isKept demands that a tool which heals and prunes finds nothing to do, and takes nothing away that strait wrote.
+// isKept demands that a tool which heals and prunes finds nothing to do, and takes nothing away
+// that strait wrote.
 func (r *repository) isKept(cluster string) {
 	r.Helper()
 	before := r.written(cluster)
@@ -255,8 +259,8 @@ func (r *repository) isKept(cluster string) {
 	}
 }
 
-// leavesToGit demands that commands which would change the members refuse, write nothing, and say where to change them;
-// and that one which shows them does.
+// leavesToGit demands that commands which would change the members refuse, write nothing, and say
+// where to change them; and that one which shows them does.
 func (r *repository) leavesToGit() {
 	r.Helper()
 	contexts := []string{"--context", "c1", "--context", "c2"}
@@ -335,8 +339,8 @@ func (r *repository) applies() {
 	}
 }
 
-// revokes withdraws the key of a node of eu-central, as the one step that needs no change in the repository: the own pin
-// there does not undo it.
+// revokes withdraws the key of a node of eu-central, as the one step that needs no change in the
+// repository: the own pin there does not undo it.
 func (r *repository) revokes() {
 	r.Helper()
 	out, err := r.o.cli(r.T, "c2", "node", "revoke", "c2n2", "--yes")

@@ -15,8 +15,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// testHelmTest: the pod that helm test makes, as Helm renders it, ends well while all is well. Otherwise it ends badly, and its
-// log says why.
+// testHelmTest: the pod that helm test makes, as Helm renders it, ends well while all is well.
+// Otherwise it ends badly, and its log says why.
 func testHelmTest(t *testing.T, o *ops) {
 	pod := o.helmTest(t)
 	phase := func(want string) {

@@ -117,8 +117,8 @@ func (r *record) during(at time.Time) string {
 	return out
 }
 
-// mustBeTrue fails the test for each problem for which is returns false: one that was not true when it was
-// reported.
+// mustBeTrue fails the test for each problem for which is returns false: one that was not true when
+// it was reported.
 func (r *record) mustBeTrue(t *testing.T, is func(s sighting) bool) {
 	t.Helper()
 	r.mu.Lock()

@@ -72,8 +72,9 @@ func (o *ops) upgrades(t *testing.T, old *ops, pin string) {
 	o.mustNotHaveFired(t, since, "StraitVersionSkew", "StraitKeyholdersBelieved")
 }
 
-// foretells checks what strait upgrade --check says before an upgrade that replaces the daemons' pods,
-// or after it, when nothing is left to do; and that it names a value that the chart does not take.
+// foretells checks what strait upgrade --check says before an upgrade that replaces the daemons'
+// pods, or after it, when nothing is left to do; and that it names a value that the chart does not
+// take.
 func (o *ops) foretells(t *testing.T, replaces bool, upgrade []string) {
 	t.Helper()
 	check := append(slices.Clone(upgrade), "--check")

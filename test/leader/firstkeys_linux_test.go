@@ -185,8 +185,9 @@ func TestFirstKeys(t *testing.T) {
 	k.says("without the word", func(s api.StatusAnswer) bool { return s.Authority == api.AuthorityPinned })
 }
 
-// tells demands that the leader publishes what others need to pin and find the cluster, without any secret, and again
-// when it changes; and that such a document, as a file of another cluster, has this one believe that.
+// tells demands that the leader publishes what others need to pin and find the cluster, without any
+// secret, and again when it changes; and that such a document, as a file of another cluster, has
+// this one believe that.
 func (k keyless) tells(pins string) {
 	k.Helper()
 	read := func() (authority.Member, string) {

@@ -54,8 +54,8 @@ const (
 	// test/kube: the same, as a person who has only the Role strait-view-reader. The page says what happened
 	// before; the test puts the time at which it did in the place of 14:02
 	Questions = "questions"
-	// test/kube: a copy of install/examples/gitops, and two clusters without strait, with contexts c1 and c2. The test
-	// makes the changes to files that the page describes
+	// test/kube: a copy of install/examples/gitops, and two clusters without strait, with contexts
+	// c1 and c2. The test makes the changes to files that the page describes
 	GitOps = "gitops"
 	// test/redteam: running daemons of two clusters, of which rack2 is one, and its machine n3. Tests
 	// copy files between the commands, as the block's comments say

@@ -10,7 +10,8 @@ import (
 	"strait.io/strait/internal/testutil"
 )
 
-// TestAPI: the deep copies, the CRD and the client of package api are what their generators make of the types.
+// TestAPI: the deep copies, the CRD and the client of package api are what their generators make of
+// the types.
 func TestAPI(t *testing.T) {
 	if out, err := try(t, top, "GOFLAGS= go build -C api/generate -o /dev/null tool"); err != nil {
 		testutil.Missing(t, "cannot build the generators, whose source comes from Go's module proxy: "+out)

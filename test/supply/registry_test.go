@@ -16,7 +16,8 @@ import (
 	"strait.io/strait/test/pages"
 )
 
-// verify executes what docs/release.md says about checking what was downloaded, and wants each change noticed.
+// verify executes what docs/release.md says about checking what was downloaded, and wants each
+// change noticed.
 func (m made) verify(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(top, "docs/release.md"))
 	if err != nil {
@@ -65,7 +66,8 @@ func (m made) krew(t *testing.T) {
 	}
 }
 
-// push: the registry has the image for both processors and the chart, of the digests that the release names.
+// push: the registry has the image for both processors and the chart, of the digests that the
+// release names.
 func (m made) push(t *testing.T) {
 	out := run(t, m.source, "make push REGISTRY="+m.registry)
 	of := func(entry string) *remote.Descriptor {
@@ -139,8 +141,8 @@ func (m made) labelled(t *testing.T, image v1.Image) {
 	}
 }
 
-// helm: the chart that Helm itself pulls from the registry renders to the manifests of the release, but for the pod of
-// helm test, and the label that says whom the objects belong to.
+// helm: the chart that Helm itself pulls from the registry renders to the manifests of the release,
+// but for the pod of helm test, and the label that says whom the objects belong to.
 func (m made) helm(t *testing.T) {
 	needTool(t, "helm")
 	helm, err := filepath.Abs(filepath.Join(top, "bin/tools/helm"))

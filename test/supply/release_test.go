@@ -25,9 +25,9 @@ import (
 // version is that of the release that the tests make.
 const version = "v0.1.0-rc.9"
 
-// sizes are bounds of the programs' sizes in bytes. What calls methods by name, such as text/template,
-// costs 27 MB, because the linker then keeps all methods of client-go. A function that names all kinds of
-// Kubernetes, such as an informer factory's ForResource, costs 4.5 MB.
+// sizes are bounds of the programs' sizes in bytes. What calls methods by name, such as
+// text/template, costs 27 MB, because the linker then keeps all methods of client-go. A function
+// that names all kinds of Kubernetes, such as an informer factory's ForResource, costs 4.5 MB.
 var sizes = map[string]int64{"strait": 45e6, "straitd": 47e6}
 
 // made is a release that make has written.
@@ -66,8 +66,8 @@ func TestRelease(t *testing.T) {
 	t.Run("helm", m.helm)
 }
 
-// newRelease prepares a checkout with a tag and a commit after it, a key, a registry, and a server of the
-// release's files.
+// newRelease prepares a checkout with a tag and a commit after it, a key, a registry, and a server
+// of the release's files.
 func newRelease(t *testing.T) made {
 	t.Helper()
 	if _, err := exec.LookPath("minisign"); err != nil {
@@ -98,9 +98,10 @@ func (m made) sizes(t *testing.T) {
 	}
 }
 
-// reproducible: who builds the same source gets the same release, in whatever folder, with git or from the
-// tarball of git archive, whatever the umask is. Without git, only the list of commits is missing. To save
-// time, the second build links the programs of this machine alone, and takes those of the others from the first.
+// reproducible: who builds the same source gets the same release, in whatever folder, with git or
+// from the tarball of git archive, whatever the umask is. Without git, only the list of commits is
+// missing. To save time, the second build links the programs of this machine alone, and takes those
+// of the others from the first.
 func (m made) reproducible(t *testing.T) {
 	host := "linux/" + runtime.GOARCH
 	there := made{source: filepath.Join(t.TempDir(), "a/longer/path")}
@@ -138,7 +139,8 @@ func (m made) reproducible(t *testing.T) {
 	}
 }
 
-// withoutCommits leaves out of the notes the list of commits, and of the checksums that of the notes.
+// withoutCommits leaves out of the notes the list of commits, and of the checksums that of the
+// notes.
 func withoutCommits(text []byte) []byte {
 	text, _, _ = bytes.Cut(text, []byte("\n## Commits since"))
 	text, _, _ = bytes.Cut(text, []byte("\nThis was built without git"))
@@ -185,7 +187,8 @@ func (m made) notes(t *testing.T) {
 	}
 }
 
-// TestReleaseRefused: there is no release of a version, a state of the source, or a key that cannot be one.
+// TestReleaseRefused: there is no release of a version, a state of the source, or a key that cannot
+// be one.
 func TestReleaseRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"VERSION=1.2.3 REVISION=a":                              `VERSION: "1.2.3" is not a version`,

@@ -12,7 +12,8 @@ import (
 // top is the root of the source.
 const top = "../.."
 
-// copySource copies the source, without what git keeps and what make builds, but with git's own settings.
+// copySource copies the source, without what git keeps and what make builds, but with git's own
+// settings.
 func copySource(t *testing.T, to string) {
 	t.Helper()
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {

@@ -1,7 +1,9 @@
-// Package web runs strait ui as a user would, and looks at its page in a real Chromium: on the demo, and on
-// a daemon with 10,000 services that does not exist otherwise. It reads the site of make site in the same way.
+// Package web runs strait ui as a user would, and looks at its page in a real Chromium: on the
+// demo, and on a daemon with 10,000 services that does not exist otherwise. It reads the site of
+// make site in the same way.
 //
-// Inputs are bin/, built by make, what make site builds, and Chromium; it must not know how the pages are made.
+// Inputs are bin/, built by make, what make site builds, and Chromium; it must not know how the
+// pages are made.
 package web
 
 import (

@@ -22,8 +22,8 @@ import (
 	"strait.io/strait/docs"
 )
 
-// site builds the documentation of a version as people do, into a folder of versions. It fails if the
-// site has a dead link.
+// site builds the documentation of a version as people do, into a folder of versions. It fails if
+// the site has a dead link.
 func site(t *testing.T, out, version string, variables ...string) {
 	t.Helper()
 	// Not the variables of the make that runs this test.
@@ -110,7 +110,8 @@ func TestSite(t *testing.T) {
 	})
 }
 
-// wholeSite wants a page for each Markdown file of docs, and an address for the code of each problem.
+// wholeSite wants a page for each Markdown file of docs, and an address for the code of each
+// problem.
 func wholeSite(t *testing.T, files map[string]string) {
 	t.Helper()
 	sources, err := filepath.Glob("../../docs/*.md")
@@ -134,7 +135,8 @@ func wholeSite(t *testing.T, files map[string]string) {
 	}
 }
 
-// linksToFiles wants links to the repository's files where the build knows where they are, and only then.
+// linksToFiles wants links to the repository's files where the build knows where they are, and only
+// then.
 func linksToFiles(t *testing.T, without, with map[string]string) {
 	t.Helper()
 	for name, file := range map[string]string{"kubernetes.html": "install/manifests/strait.yaml", "metrics.html": "install/chart/strait/monitoring/alerts.yaml", "project/test.html": "test/arch"} {
@@ -223,7 +225,8 @@ func (b *tab) asks(query string) (found [][]string) {
 	return value[[][]string](b, `[...document.querySelectorAll('.results a')].map(a => [a.querySelector('b').innerText, a.querySelector('span').innerText])`)
 }
 
-// searches finds a code, words of a text, and a word that is misspelt; and goes to a result by keys.
+// searches finds a code, words of a text, and a word that is misspelt; and goes to a result by
+// keys.
 func (b *tab) searches(address string) {
 	b.Helper()
 	for _, c := range []struct{ query, heading, page string }{

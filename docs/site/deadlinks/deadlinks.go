@@ -1,5 +1,5 @@
-// Package deadlinks finds what is wrong with the links of a site that was built: files and anchors that do not
-// exist, and anything that a page would load from another host.
+// Package deadlinks finds what is wrong with the links of a site that was built: files and anchors
+// that do not exist, and anything that a page would load from another host.
 //
 // Input is the files of the site; output is one line for each fault. It must not know what made the
 // site, and does not follow links to other sites: it only checks their form.
@@ -28,8 +28,8 @@ type page struct {
 	uses []use
 }
 
-// Check returns what is wrong, by page. A page may link to the files in beside, which are in the folder
-// above the site.
+// Check returns what is wrong, by page. A page may link to the files in beside, which are in the
+// folder above the site.
 func Check(site fs.FS, beside ...string) (out []string, err error) {
 	files, pages := map[string]bool{}, map[string]*page{}
 	err = fs.WalkDir(site, ".", func(name string, d fs.DirEntry, err error) error {
@@ -74,7 +74,8 @@ var attributes = map[string]map[string]bool{
 	"a": {"href": false}, "link": {"href": true}, "script": {"src": true}, "img": {"src": true}, "source": {"src": true}, "iframe": {"src": true},
 }
 
-// read parses a page. Its own faults are anchors that it has twice, and what a strict policy forbids.
+// read parses a page. Its own faults are anchors that it has twice, and what a strict policy
+// forbids.
 func read(text string) (*page, []string) {
 	p := &page{ids: map[string]bool{}}
 	var faults []string

@@ -1,5 +1,5 @@
-// Package plan decides what the documentation site has: which pages, at which addresses, and in which
-// order people find them. The order is that of docs/README.md, so there is no second list.
+// Package plan decides what the documentation site has: which pages, at which addresses, and in
+// which order people find them. The order is that of docs/README.md, so there is no second list.
 //
 // Input is the text of the repository's Markdown pages; output is a Site. It must not know how the
 // pages are rendered, nor where the site is written.
@@ -27,8 +27,8 @@ type Page struct {
 	Title  string `json:"title"`  // of its first heading
 	Label  string `json:"label"`  // in the navigation
 	Text   string `json:"-"`
-	// Under are the pages that the navigation shows only beside this one, as those of a folder are beside
-	// the folder's README.
+	// Under are the pages that the navigation shows only beside this one, as those of a folder are
+	// beside the folder's README.
 	Under []string `json:"under,omitempty"`
 	// Parent is the page that has this one in Under.
 	Parent string `json:"parent,omitempty"`
@@ -46,8 +46,8 @@ type Site struct {
 	Pages    map[string]Page `json:"pages"` // by source
 }
 
-// New plans the site of pages, which are texts by path. The errors name pages that could not be found
-// by people: docs/README.md links to them nowhere.
+// New plans the site of pages, which are texts by path. The errors name pages that could not be
+// found by people: docs/README.md links to them nowhere.
 func New(texts map[string]string) (Site, []error) {
 	s := Site{Pages: map[string]Page{}}
 	for source, text := range texts {
@@ -64,8 +64,8 @@ func New(texts map[string]string) (Site, []error) {
 	return s, append(errs, s.adopt()...)
 }
 
-// URL returns a page's address. A page of docs has its own path, and another one is below project, so
-// that SECURITY.md and docs/security.md differ on every file system.
+// URL returns a page's address. A page of docs has its own path, and another one is below project,
+// so that SECURITY.md and docs/security.md differ on every file system.
 func URL(source string) string {
 	switch source {
 	case Front:

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Latest is the folder that has the same pages as the latest version, so that links to them stay valid.
+// Latest is the folder that has the same pages as the latest version, so that links to them stay
+// valid.
 const Latest = "latest"
 
 // Versions is the file versions.json, which the pages read to offer other versions.
@@ -29,8 +30,8 @@ func CheckVersion(name string) error {
 }
 
 // Order sorts versions and finds the latest: the newest release, or without a release the newest
-// pre-release. Builds that have no version number come last, and the latest is the one just built if
-// there is nothing else.
+// pre-release. Builds that have no version number come last, and the latest is the one just built
+// if there is nothing else.
 func Order(names []string, built string) Versions {
 	out := slices.Clone(names)
 	slices.SortFunc(out, func(a, b string) int {

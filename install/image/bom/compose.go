@@ -1,7 +1,7 @@
 // Package bom composes the bill of materials (CycloneDX) of an image from those of its programs.
 //
-// Inputs are what cyclonedx-gomod writes about programs; output is a document. It must not know how images
-// are built.
+// Inputs are what cyclonedx-gomod writes about programs; output is a document. It must not know how
+// images are built.
 package bom
 
 import (
@@ -66,7 +66,8 @@ const (
 	fileHash = "cdx:gomod:binary:hash:SHA-256"
 )
 
-// Compose returns the document of an image that holds the programs of the documents, and nothing else.
+// Compose returns the document of an image that holds the programs of the documents, and nothing
+// else.
 func Compose(name, digest string, documents [][]byte) ([]byte, error) {
 	if len(documents) == 0 {
 		return nil, errors.New("an image without programs")

@@ -25,7 +25,8 @@ const (
 	chartLayer  types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// Chart makes a packed chart what `helm push` would make of it. Its metadata is Chart.yaml, as JSON.
+// Chart makes a packed chart what `helm push` would make of it. Its metadata is Chart.yaml, as
+// JSON.
 func Chart(metadata, packed []byte, annotations map[string]string) (v1.Image, error) {
 	a := &artifact{config: metadata, layer: static.NewLayer(packed, chartLayer)}
 	config, err := partial.Descriptor(static.NewLayer(metadata, chartConfig))
@@ -45,8 +46,8 @@ func Chart(metadata, packed []byte, annotations map[string]string) (v1.Image, er
 	return partial.CompressedToImage(a)
 }
 
-// artifact is something else than a container image that registries keep as an image: mutate only writes
-// configurations of container images.
+// artifact is something else than a container image that registries keep as an image: mutate only
+// writes configurations of container images.
 type artifact struct {
 	config, manifest []byte
 	layer            v1.Layer

@@ -1,8 +1,9 @@
-// Package oci builds container images, the index of an image for several architectures, and charts as
-// registries keep them, without a container runtime.
+// Package oci builds container images, the index of an image for several architectures, and charts
+// as registries keep them, without a container runtime.
 //
-// Inputs are folders and what to run in them, and packed charts; outputs are files, with the same bytes for
-// the same input: a tar that containerd loads, or a folder that can be pushed. It must not know registries.
+// Inputs are folders and what to run in them, and packed charts; outputs are files, with the same
+// bytes for the same input: a tar that containerd loads, or a folder that can be pushed. It must
+// not know registries.
 package oci
 
 import (

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// pack writes a folder as a tar that does not depend on the files' owners or times, nor on the umask
-// under which they were made.
+// pack writes a folder as a tar that does not depend on the files' owners or times, nor on the
+// umask under which they were made.
 func pack(to io.Writer, root string) error {
 	w := tar.NewWriter(to)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

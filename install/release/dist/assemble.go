@@ -132,7 +132,8 @@ func (w *work) images() (v1.ImageIndex, string, error) {
 	return index, digest, err
 }
 
-// chart packs the chart with the image's digest, renders the manifests of it, and returns what registries keep.
+// chart packs the chart with the image's digest, renders the manifests of it, and returns what
+// registries keep.
 func (w *work) chart(digest string) (v1.Image, error) {
 	files, err := chartFiles()
 	if err != nil {

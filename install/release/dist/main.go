@@ -1,8 +1,9 @@
-// Command dist writes a release into a folder, from programs that make has built. It decides nothing: package
-// release says what a release consists of.
+// Command dist writes a release into a folder, from programs that make has built. It decides
+// nothing: package release says what a release consists of.
 //
-// Inputs are the programs, their bills of materials, completions and manual pages below bin/release, the chart,
-// README.md, LICENSE and CHANGELOG.md; output is dist/. It must not know how programs are built, nor registries.
+// Inputs are the programs, their bills of materials, completions and manual pages below
+// bin/release, the chart, README.md, LICENSE and CHANGELOG.md; output is dist/. It must not know
+// how programs are built, nor registries.
 package main
 
 import (

@@ -10,8 +10,8 @@ import (
 	"strait.io/strait/install/release"
 )
 
-// write writes the folder. The layout's list of entries has checksums of all that is in the layout, so the
-// checksums have that list alone of it.
+// write writes the folder. The layout's list of entries has checksums of all that is in the layout,
+// so the checksums have that list alone of it.
 func (w *work) write(entries []oci.Entry) error {
 	if err := os.RemoveAll(w.out); err != nil {
 		return fmt.Errorf("empty %s: %w", w.out, err)
