@@ -44,23 +44,38 @@ func certainty(output string) string {
 	return ""
 }
 
-// whole returns the test that a subtest belongs to. Only that can run alone: subtests may need what those
-// before them did.
-func (t test) whole() test {
-	t.name, _, _ = strings.Cut(t.name, "/")
+// whole returns the test that a subtest belongs to and that can run alone. That is the top-level test,
+// because subtests may need what those before them did; or, with parts, its direct subtest.
+func (r *report) whole(t test) test {
+	names := strings.Split(t.name, "/")
+	n := 1
+	if r.parts {
+		n = min(2, len(names))
+	}
+	t.name = strings.Join(names[:n], "/")
 	return t
 }
 
 // alone returns the arguments of `go test` that run a whole test, and nothing beside it.
 func (t test) alone() []string {
-	return []string{"-p=1", "-parallel=1", "-run=^" + regexp.QuoteMeta(t.name) + "$", t.pkg}
+	var run []string
+	for name := range strings.SplitSeq(t.name, "/") {
+		run = append(run, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	return []string{"-p=1", "-parallel=1", "-run=" + strings.Join(run, "/"), t.pkg}
 }
 
-// candidates returns the tests to run again, in the order in which they failed.
+// contains reports whether another test is a subtest of t.
+func (t test) contains(other test) bool {
+	return other.pkg == t.pkg && strings.HasPrefix(other.name, t.name+"/")
+}
+
+// candidates returns the tests to run again, in the order in which they failed. A test that failed because
+// one of its parts did is not among them.
 func (r *report) candidates() (out []test) {
 	for _, t := range r.failures {
-		if !slices.Contains(out, t.whole()) {
-			out = append(out, t.whole())
+		if w := r.whole(t); !slices.Contains(out, w) && !slices.ContainsFunc(r.failures, func(f test) bool { return w.contains(r.whole(f)) }) {
+			out = append(out, w)
 		}
 	}
 	switch {
@@ -100,11 +115,13 @@ func (r *report) skipped(t test) bool {
 	return slices.ContainsFunc(r.skips, func(s skip) bool { return s.name == t.String() })
 }
 
-// passesNow counts a test as passed, with its subtests. What skipped only now is a skip too.
+// passesNow counts a test as passed, with its subtests, and with the test that it is the last failed part
+// of. What skipped only now is a skip too.
 func (r *report) passesNow(t test, again *report) {
 	r.flaky = append(r.flaky, t)
 	n := len(r.failures)
-	r.failures = slices.DeleteFunc(r.failures, func(f test) bool { return f.whole() == t })
+	r.failures = slices.DeleteFunc(r.failures, func(f test) bool { return r.whole(f) == t })
+	r.failures = slices.DeleteFunc(r.failures, func(f test) bool { return f.contains(t) && !slices.ContainsFunc(r.failures, f.contains) })
 	n -= len(r.failures)
 	r.failed, r.passed = r.failed-n, r.passed+n
 	for _, s := range again.skips {

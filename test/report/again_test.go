@@ -42,6 +42,7 @@ func TestRepeat(t *testing.T) {
 	const late = "    a_test.go:9: not within 10s"
 	for _, tc := range []struct {
 		name, in string
+		parts    bool
 		again    map[string]string // by test: what comes of it when it runs again
 		ok       bool
 		want     []string
@@ -64,6 +65,24 @@ func TestRepeat(t *testing.T) {
 		{name: "a subtest skips only now", in: begin().ends("fail", "TestA/sub", late).ends("fail", "TestA").over("fail"), ok: true,
 			again: map[string]string{"TestA": begin().ends("skip", "TestA/sub", "    a_test.go:9: not here").ends("pass", "TestA").over("pass")},
 			want:  []string{"SKIP datapath/TestA/sub: not here\n", "FLAKY datapath/TestA\n"}},
+		{name: "a part", parts: true, in: begin().ends("pass", "TestA/one").ends("fail", "TestA/two/sub", late).ends("fail", "TestA/two").ends("fail", "TestA").over("fail"), ok: true,
+			again: map[string]string{"TestA/two": begin().ends("pass", "TestA/two/sub").ends("pass", "TestA/two").ends("pass", "TestA").over("pass")},
+			want:  []string{"\nFLAKY datapath/TestA/two\n4 passed, 0 failed, 0 skipped\n"}},
+		{name: "one of two parts fails again", parts: true, in: begin().ends("fail", "TestA/one", late).ends("fail", "TestA/two", late).ends("fail", "TestA").over("fail"),
+			again: map[string]string{
+				"TestA/one": begin().ends("pass", "TestA/one").ends("pass", "TestA").over("pass"),
+				"TestA/two": begin().ends("fail", "TestA/two").ends("fail", "TestA").over("fail"),
+			},
+			want: []string{"\nFLAKY datapath/TestA/one\n1 passed, 2 failed, 0 skipped\n"}},
+		{name: "two parts pass", parts: true, in: begin().ends("fail", "TestA/one", late).ends("fail", "TestA/two", late).ends("fail", "TestA").over("fail"), ok: true,
+			again: map[string]string{
+				"TestA/one": begin().ends("pass", "TestA/one").ends("pass", "TestA").over("pass"),
+				"TestA/two": begin().ends("pass", "TestA/two").ends("pass", "TestA").over("pass"),
+			},
+			want: []string{"\n3 passed, 0 failed, 0 skipped\n"}},
+		{name: "a test with parts fails before them", parts: true, in: begin().ends("fail", "TestA", late).over("fail"), ok: true,
+			again: map[string]string{"TestA": begin().ends("pass", "TestA/one").ends("pass", "TestA").over("pass")},
+			want:  []string{"\nFLAKY datapath/TestA\n1 passed, 0 failed, 0 skipped\n"}},
 		{name: "four", in: begin().ends("fail", "TestA").ends("fail", "TestB").ends("fail", "TestC").ends("fail", "TestD").over("fail"), want: []string{"because of more than 3 failed tests\n"}},
 		{name: "a data race", in: begin().ends("fail", "TestA", "WARNING: DATA RACE").over("fail"), want: []string{"because of a data race\n"}},
 		{name: "a data race outside tests", in: begin().ends("fail", "TestA").event("output", "", "Found 1 data race(s)\n").over("fail"), want: []string{"because of a data race\n"}},
@@ -83,6 +102,7 @@ func TestRepeat(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
 			r := newReport(&out)
+			r.parts = tc.parts
 			read := func(r *report, in string) error {
 				err := r.read(strings.NewReader(in))
 				r.end(nil)
@@ -139,12 +159,17 @@ func TestRunsAgain(t *testing.T) {
 		want      []string
 		not       string
 	}{
+		{"parts", "Parts", true, []string{": the first time", "\nFLAKY test/report/testdata/again/TestParts/second\n3 passed, 0 failed, 0 skipped\n"}, "TestParts/first"},
 		{"once", "Once|Passes", true, []string{": the first time", "\nFLAKY test/report/testdata/again/TestOnce\n3 passed, 0 failed, 0 skipped\n"}, ""},
 		{"always", "Once|Always", false, []string{"FLAKY test/report/testdata/again/TestOnce\n", "every time", "\n2 passed, 1 failed, 0 skipped\n"}, "FLAKY test/report/testdata/again/TestAlways"},
 		{"hangs", "Once|Hangs", false, []string{"--- DID NOT END test/report/testdata/again/TestHangs/sub\n", "before it hangs", "panic: test timed out after 3s", "\n0 passed, 4 failed, 0 skipped\n"}, "FLAKY"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			cmd := exec.Command(report, "go", "test", "-json", "-count=1", "-timeout=3s", "-parallel=8", "-run="+tc.run, "--", "./test/report/testdata/again")
+			args := []string{"go", "test", "-json", "-count=1", "-timeout=3s", "-parallel=8", "-run=" + tc.run, "--", "./test/report/testdata/again"}
+			if tc.name == "parts" {
+				args = append([]string{"-parts"}, args...)
+			}
+			cmd := exec.Command(report, args...)
 			cmd.Dir = "../.."
 			cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TEST_TIMES=") }), "AGAIN_DIR="+t.TempDir(), "CI=")
 			out, err := cmd.CombinedOutput()

@@ -2,11 +2,12 @@
 // per package, the whole output of each test that failed or did not end, each skipped test with its
 // reason, and the totals.
 //
-//	report go test -json [ARGUMENT...] -- [PACKAGE...]
+//	report [-parts] go test -json [ARGUMENT...] -- [PACKAGE...]
 //
 // If at most three tests failed, and none of them by a data race, a panic, a time limit or a
 // counterexample, it runs them again, each alone. What then passes is listed as FLAKY and counts as
-// passed.
+// passed. With -parts, it runs only those direct subtests again that failed, because they need nothing of
+// each other.
 //
 // It exits 1 if a test failed, if no package was tested, or if, in CI (environment CI=true), a test
 // was skipped that test/skips.txt does not allow. If the environment variable TEST_TIMES names a
@@ -35,17 +36,23 @@ func main() {
 		exitOn(printSlowest(os.Stdout, os.Stdin, slowest))
 		return
 	}
-	cut := slices.Index(os.Args, "--")
-	if cut < 2 {
-		exitOn(errors.New("usage: report go test -json [ARGUMENT...] -- [PACKAGE...]"))
+	parts := len(os.Args) > 1 && os.Args[1] == "-parts"
+	args := os.Args[1:]
+	if parts {
+		args = args[1:]
 	}
-	command, packages := os.Args[1:cut], os.Args[cut+1:]
+	cut := slices.Index(args, "--")
+	if cut < 1 {
+		exitOn(errors.New("usage: report [-parts] go test -json [ARGUMENT...] -- [PACKAGE...]"))
+	}
+	command, packages := args[:cut], args[cut+1:]
 	// Ctrl-C reaches the tests too. This program reports their output and ends after them. It does not
 	// ignore the signal, because the tests would then inherit that.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	allowed, err := readAllowed(allowFile)
 	exitOn(err)
 	r := newReport(os.Stdout)
+	r.parts = parts
 	exitOn(execute(r, slices.Concat(command, packages)))
 	if file := os.Getenv("TEST_TIMES"); file != "" {
 		exitOn(r.clock.appendTo(file))

@@ -42,6 +42,7 @@ type report struct {
 	passed, failed int
 	packages       int
 	broken         bool // a package did not build, or failed outside any test
+	parts          bool // direct subtests need nothing of each other and can run alone
 	repeats
 }
 

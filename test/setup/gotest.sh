@@ -73,7 +73,7 @@ list=$(packages "$set_")
 [ -n "$list" ] || { echo "no package with tests in the set $set_" >&2; exit 1; }
 # A limit ends what hangs. On a busy machine, a package of unit has taken 10 minutes, and one of kernel 16.
 # e2e runs without the race detector: it starts the demo's processes, and itself only waits.
-race= parallel= timeout=30m
+race= parallel= timeout=30m parts=
 case $set_ in
   unit) useRace ;;
   # The clients of a pair of CNIs call side by side. All pairs take 50 minutes.
@@ -87,7 +87,7 @@ case $set_ in
     longestFirst /test/faults /test/redteam /datapath/socklb /test/locality /clustermesh/gossip
     ;;
   diagnose) parallel='-run ^TestDiagnose$' ;;
-  ops) useRace; parallel='-run ^TestOps$ -parallel 8'; timeout=50m ;;
+  ops) useRace; parallel='-run ^TestOps$ -parallel 8'; timeout=50m parts=-parts ;;
   # Two packages at a time here too, each with its own lab, and up to eight parallel tests in a
   # package.
   kube)
@@ -100,4 +100,4 @@ esac
 # -count=1: the tests also depend on this machine's kernel, which go's cache of results does not
 # consider. -vet=off: make vet and make lint run all of vet's checks, not only the few of go test.
 # shellcheck disable=SC2086 # each of these is a list of words
-go run ./test/report go test -json -vet=off -count=1 -timeout $timeout $race $parallel "$@" -- $list
+go run ./test/report $parts go test -json -vet=off -count=1 -timeout $timeout $race $parallel "$@" -- $list

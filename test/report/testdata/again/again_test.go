@@ -8,17 +8,38 @@ import (
 	"time"
 )
 
+// ran reports whether it was called before with this name.
+func ran(t *testing.T, name string) bool {
+	file := filepath.Join(os.Getenv("AGAIN_DIR"), name)
+	if _, err := os.Stat(file); err == nil {
+		return true
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
+
 // TestOnce fails the first time, in a subtest.
 func TestOnce(t *testing.T) {
 	t.Run("sub", func(t *testing.T) {
-		file := filepath.Join(os.Getenv("AGAIN_DIR"), "ran")
-		if _, err := os.Stat(file); err == nil {
-			return
+		if !ran(t, "once") {
+			t.Error("the first time")
 		}
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
+	})
+}
+
+// TestParts has a part that fails if it runs again, and one that fails if it does not.
+func TestParts(t *testing.T) {
+	t.Run("first", func(t *testing.T) {
+		if ran(t, "first") {
+			t.Error("again")
 		}
-		t.Error("the first time")
+	})
+	t.Run("second", func(t *testing.T) {
+		if !ran(t, "second") {
+			t.Error("the first time")
+		}
 	})
 }
 
