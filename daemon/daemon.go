@@ -59,6 +59,7 @@ type Daemon struct {
 	asked         time.Time       // next scheduled turn; owned by the loop
 	past          plan.Past       // of the last plan; owned by the loop
 	unserved      health.Unserved // owned by the loop
+	canaries      canaries        // owned by the loop
 	firstTurnDone bool            // the first turn is over; owned by the loop
 	born          time.Time       // when Run began
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/manifest"
@@ -21,6 +22,10 @@ func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Con
 		return nil, []clustermesh.Problem{addressesUnknown(d.config.Node, err)}
 	}
 	c, found := turn.NodeContent(m, local)
+	var next time.Duration
+	if c.Node.Canary, next = d.canaries.sender.Next(d.gossip.Leader(), time.Now()); next > 0 {
+		d.againIn(next)
+	}
 	if found {
 		return &c, nil
 	}

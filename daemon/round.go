@@ -122,6 +122,7 @@ func (r *round) do(ctx context.Context, step turn.Step) {
 			r.againIn(again)
 		}
 		r.problems, r.err = slices.Concat(r.problems, problems), err
+		r.noteCanaries()
 		switch {
 		case !r.in.Silent():
 		case r.tunneled():

@@ -7,6 +7,7 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,8 @@ type Metrics struct {
 	duration    *prometheus.HistogramVec
 	errors      *prometheus.CounterVec
 	lastSuccess *prometheus.GaugeVec
+	propagation *prometheus.HistogramVec
+	remotes     []string // the clusters of propagation; see Remotes
 }
 
 // Counts are what a scrape needs besides the status.
@@ -87,8 +90,14 @@ func New(build Build) *Metrics {
 			Name: "strait_reconcile_last_success_timestamp_seconds",
 			Help: "When a target last matched its plan, in Unix time.",
 		}, target),
+		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "strait_propagation_seconds",
+			Help: "Time from when a cluster's leader published until it was in force on this node.",
+			// From a data centre to a cluster that is far away and busy.
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 5, 30},
+		}, []string{"remote_cluster"}),
 	}
-	m.registry.MustRegister(m.duration, m.errors, m.lastSuccess, gauges{m},
+	m.registry.MustRegister(m.duration, m.errors, m.lastSuccess, m.propagation, gauges{m},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -110,6 +119,25 @@ func (m *Metrics) Observe(target string, d time.Duration, err error) {
 		return
 	}
 	m.lastSuccess.WithLabelValues(target).Set(float64(m.now().UnixNano()) / 1e9)
+}
+
+// Remotes sets which other clusters there are. A cluster's propagation is present at 0 from the first, so
+// that rate() sees its first canary. It is for one caller.
+func (m *Metrics) Remotes(clusters []string) {
+	for _, c := range m.remotes {
+		if !slices.Contains(clusters, c) {
+			m.propagation.DeleteLabelValues(c)
+		}
+	}
+	for _, c := range clusters {
+		m.propagation.WithLabelValues(c)
+	}
+	m.remotes = clusters
+}
+
+// Propagated counts how long it took until what another cluster published was in force here.
+func (m *Metrics) Propagated(cluster string, took time.Duration) {
+	m.propagation.WithLabelValues(cluster).Observe(took.Seconds())
 }
 
 // From sets the sources that each scrape asks. Before that, a scrape has build_info and ready only.

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -221,3 +222,41 @@ func TestHostileNames(t *testing.T) {
 
 // from makes a source answer the scrapes of m.
 func from(m *Metrics, s *fake.Source) { m.From(s, s) }
+
+// TestRemotes: the propagation of a cluster is there before its first canary, and goes with the cluster.
+func TestRemotes(t *testing.T) {
+	m := New(Build{})
+	count := func() (out map[string]uint64) {
+		out = map[string]uint64{}
+		families, err := m.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() != "strait_propagation_seconds" {
+				continue
+			}
+			for _, one := range f.Metric {
+				out[one.Label[0].GetValue()] = one.Histogram.GetSampleCount()
+			}
+		}
+		return out
+	}
+	for _, step := range []struct {
+		clusters []string
+		took     string // the cluster of a canary, if any
+		want     map[string]uint64
+	}{
+		{[]string{"east", "west"}, "", map[string]uint64{"east": 0, "west": 0}},
+		{[]string{"east", "west"}, "west", map[string]uint64{"east": 0, "west": 1}},
+		{[]string{"north", "west"}, "north", map[string]uint64{"north": 1, "west": 1}},
+		{nil, "", map[string]uint64{}},
+	} {
+		if m.Remotes(step.clusters); step.took != "" {
+			m.Propagated(step.took, time.Second)
+		}
+		if got := count(); !maps.Equal(got, step.want) {
+			t.Errorf("%v: %v, want %v", step.clusters, got, step.want)
+		}
+	}
+}

@@ -21,6 +21,7 @@ func TestMetricsPage(t *testing.T) {
 	m := New(Build{})
 	from(m, fake.NewSource(fake.Sample()))
 	m.Observe("socklb", time.Millisecond, nil)
+	m.Propagated("east", time.Millisecond)
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -22,10 +22,14 @@ var clusterset = page{
 			{kind: list, title: "How many nodes see a cluster in which state", description: "joined: heard; quiet: only its machines answer; held: nothing answers.", width: 8, labels: []string{"remote_cluster", "state"}, queries: []query{{"sum by (remote_cluster, state) (strait_remote_cluster_state{@}) > 0", ""}}},
 			{kind: series, title: "Clusters that are not heard", description: "Nodes that see the cluster as quiet or held.", width: 8, queries: []query{{`sum by (remote_cluster, state) (strait_remote_cluster_state{@,state=~"quiet|held"})`, "{{remote_cluster}} {{state}}"}}},
 			{kind: series, title: "Round-trip time to each cluster", description: "Outside the tunnels, as gossip measures it; the shortest to a node of the cluster.", unit: "s", width: 8, queries: []query{{"avg by (remote_cluster) (strait_remote_cluster_rtt_seconds{@})", "{{remote_cluster}}"}}},
-			{kind: series, title: "Nodes of the clusterset", description: "By what gossip hears; the view of the node that hears least.", width: 12, queries: []query{
+			{kind: series, title: "Nodes of the clusterset", description: "By what gossip hears; the view of the node that hears least.", width: 8, queries: []query{
 				{`min(strait_gossip_members{@,state="alive"})`, "alive"}, {`max by (state) (strait_gossip_members{@,state!="alive"})`, "{{state}}"},
 			}},
-			{kind: series, title: "Drained", description: "Which part of its share a drain has taken from a cluster.", unit: "percentunit", width: 12, queries: []query{{"max by (remote_cluster) (strait_remote_cluster_drained_ratio{@})", "{{remote_cluster}}"}}},
+			{kind: series, title: "Propagation", description: "Time from when a cluster publishes until it is in force on half and on 99 of 100 nodes.", unit: "s", width: 8, queries: []query{
+				{"histogram_quantile(0.5, sum by (remote_cluster, le) (rate(strait_propagation_seconds_bucket{@}[5m])))", "{{remote_cluster}} half"},
+				{"histogram_quantile(0.99, sum by (remote_cluster, le) (rate(strait_propagation_seconds_bucket{@}[5m])))", "{{remote_cluster}} 99 %"},
+			}},
+			{kind: series, title: "Drained", description: "Which part of its share a drain has taken from a cluster.", unit: "percentunit", width: 8, queries: []query{{"max by (remote_cluster) (strait_remote_cluster_drained_ratio{@})", "{{remote_cluster}}"}}},
 		}},
 		{"Tunnels", []panel{
 			{kind: matrix, title: "Round-trip time in the tunnels", description: "From each node to each cluster, the longest.", unit: "s", width: 12, labels: []string{"instance", "remote_cluster"}, queries: []query{{"max by (instance, remote_cluster) (strait_tunnel_rtt_seconds{@})", ""}}},

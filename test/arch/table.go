@@ -136,6 +136,7 @@ var Table = []Package{
 	{Path: "daemon/objects", Pure: true, Imports: []string{"clustermesh", "clustermesh/locality", "clustermesh/mcs", "daemon/plan"}},
 	{Path: "daemon/trustlevel", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "daemon/plan"}},
 	{Path: "daemon/identity", Pure: true, Imports: []string{"clustermesh", "clustermesh/object"}},
+	{Path: "daemon/canary", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "daemon/health", Pure: true, Imports: []string{"clustermesh", "daemon/plan", "datapath/tunnelhealth"}, Tests: []string{"daemon/plan/mesh", "datapath"}},
 	// The tunnels. It does not know which endpoints services use.
 	{Path: "daemon/plan/mesh", Pure: true, Imports: []string{"clustermesh", "clustermesh/topology", "datapath"}},
@@ -165,7 +166,7 @@ var Table = []Package{
 		"clustermesh", "clustermesh/authority", "clustermesh/locality", "clustermesh/mcs", "clustermesh/gossip", "clustermesh/manifest",
 		"clustermesh/gke", "clustermesh/kube", "clustermesh/kube/gkewriter", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/policy", "clustermesh/policy/mirror",
 		"datapath", "datapath/socklb", "datapath/socklb/cgroup", "datapath/socklb/inspect", "datapath/sockdestroy", "datapath/wireguard", "datapath/route", "datapath/netfilter", "datapath/ping", "datapath/tunnelhealth",
-		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/clusterdns", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/health", "daemon/history", "daemon/history/ring", "daemon/identity", "daemon/logring", "daemon/trustlevel", "daemon/objects", "internal/coredns",
+		"daemon/plan", "daemon/turn", "daemon/reconcile", "daemon/api", "daemon/api/server", "daemon/metrics", "daemon/clusterdns", "daemon/dns", "daemon/lend", "daemon/watch", "daemon/canary", "daemon/health", "daemon/history", "daemon/history/ring", "daemon/identity", "daemon/logring", "daemon/trustlevel", "daemon/objects", "internal/coredns",
 	}, Tests: []string{"clustermesh/record", "clustermesh/replica", "clustermesh/object", "clustermesh/topology", "clustermesh/written", "daemon/api/client", "daemon/api/table"}},
 
 	// The pages of docs that programs show.

@@ -57,6 +57,8 @@ func TestPrometheus(t *testing.T) {
 	w.heal(lost)
 	testutil.Eventually(t, wait, s.quiet)
 	t.Logf("the last alert ends %v after the cluster is back", time.Since(began).Round(100*time.Millisecond))
+	// A canary comes every 30 s.
+	testutil.Eventually(t, wait, func() error { return s.any("rate(strait_propagation_seconds_count[5m]) > 0") })
 	s.dashboards()
 	s.page()
 }

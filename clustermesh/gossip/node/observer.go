@@ -166,7 +166,7 @@ func (v *observer) Pinged(m member.ID, at netip.Addr, rtt time.Duration, there, 
 	}
 	v.now = now
 	if m.Origin.Cluster != v.cfg.Self.Cluster {
-		v.distances.Ping(m.Origin, rtt, now)
+		v.distances.Ping(m.Origin, rtt, there, now)
 	}
 	if !there.IsZero() {
 		v.compareClock(m.Origin, there, rtt)
@@ -185,6 +185,12 @@ func (v *observer) measure() {
 
 // RTTs returns the round-trip times of other clusters' nodes, the shortest of the last pings.
 func (v *observer) RTTs() map[clustermesh.Origin]time.Duration { return v.distances.RTTs() }
+
+// Ahead returns by how much the clock of another cluster's node is ahead of this machine's; see
+// observe.Distances.
+func (v *observer) Ahead(o clustermesh.Origin) (by time.Duration, known bool) {
+	return v.distances.Ahead(o)
+}
 
 // Distances returns how far away clusters are that are not among the nearest, in steps; see
 // observe.Distances.

@@ -51,6 +51,9 @@ type pings struct {
 type sample struct {
 	rtt time.Duration
 	at  time.Time
+	// ahead is by how much the node's clock was ahead of this machine's, if told.
+	ahead time.Duration
+	told  bool
 }
 
 // standing is a cluster's step, and since when it seems to be another one.
@@ -73,14 +76,19 @@ func NewDistances(self clustermesh.ClusterName, steps map[clustermesh.ClusterNam
 	return d
 }
 
-// Ping notes the round-trip time to a node of another cluster.
-func (d *Distances) Ping(o clustermesh.Origin, rtt time.Duration, now time.Time) {
+// Ping notes the round-trip time to a node of another cluster, and what its clock showed half a round trip
+// ago; zero if it did not say.
+func (d *Distances) Ping(o clustermesh.Origin, rtt time.Duration, there, now time.Time) {
 	p := d.pinged[o.Cluster]
 	if p == nil {
 		p = &pings{nodes: map[clustermesh.NodeName][]sample{}}
 		d.pinged[o.Cluster] = p
 	}
-	all := append(p.nodes[o.Node], sample{rtt, now})
+	s := sample{rtt: rtt, at: now, told: !there.IsZero()}
+	if s.told {
+		s.ahead = there.Sub(now.Add(-rtt / 2))
+	}
+	all := append(p.nodes[o.Node], s)
 	p.nodes[o.Node] = all[max(0, len(all)-kept):]
 	p.news = true
 }
@@ -192,6 +200,35 @@ func (d *Distances) RTTs() map[clustermesh.Origin]time.Duration {
 		}
 	}
 	return out
+}
+
+// clockSet is by how much a clock must differ from what it showed before, beyond what round trips explain, to
+// have been set: a free-running one drifts by less in the last while.
+const clockSet = 100 * time.Millisecond
+
+// Ahead returns by how much the clock of a node of another cluster is ahead of this machine's, as of the
+// shortest round trip in the last while since one of them was set. The error is half of that round trip at
+// most. It is not known of nodes that were not pinged, or that have not told.
+func (d *Distances) Ahead(o clustermesh.Origin) (by time.Duration, known bool) {
+	p := d.pinged[o.Cluster]
+	if p == nil {
+		return 0, false
+	}
+	all := p.nodes[o.Node]
+	if len(all) == 0 || !all[len(all)-1].told {
+		return 0, false
+	}
+	last := all[len(all)-1]
+	best := last
+	for _, s := range slices.Backward(all) {
+		if !s.told || (s.ahead-last.ahead).Abs() > s.rtt+last.rtt+clockSet {
+			break
+		}
+		if s.rtt < best.rtt {
+			best = s
+		}
+	}
+	return best.ahead, true
 }
 
 // Limit returns the round-trip time at which a step begins.

@@ -29,7 +29,7 @@ func (d *Distances) feed(from time.Time, lasts time.Duration, rtts map[clusterme
 		now := from.Add(time.Duration(i) * time.Second)
 		for o, rtt := range rtts {
 			if rtt != nil { // it answers no pings
-				d.Ping(o, rtt(i), now)
+				d.Ping(o, rtt(i), time.Time{}, now)
 			}
 		}
 		if d.Update(aliveAre(slices.Collect(maps.Keys(rtts))...), now) {
@@ -119,7 +119,7 @@ func TestStepsAreBounded(t *testing.T) {
 		o := far("b", "n1")
 		for range 300 {
 			now = now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "pause")) * time.Second)
-			d.Ping(o, time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "rtt")), now)
+			d.Ping(o, time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "rtt")), time.Time{}, now)
 			if !d.Update(aliveAre(o), now) {
 				continue
 			}
@@ -188,8 +188,8 @@ func TestDistancesOfAll(t *testing.T) {
 			for range rapid.IntRange(0, 5).Draw(t, "pings") {
 				o := rapid.SampledFrom(nodes[1:]).Draw(t, "node")
 				rtt := time.Duration(rapid.SampledFrom([]int{1, 4, 12, 80, 300}).Draw(t, "rtt")) * time.Millisecond
-				d.Ping(o, rtt, now)
-				all := append(plain.nodes[o], sample{rtt, now})
+				d.Ping(o, rtt, time.Time{}, now)
+				all := append(plain.nodes[o], sample{rtt: rtt, at: now})
 				plain.nodes[o] = all[max(0, len(all)-kept):]
 			}
 			switch o := rapid.SampledFrom(nodes).Draw(t, "comes or goes"); {
@@ -217,4 +217,39 @@ func TestDistancesOfAll(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAhead: the difference of two clocks is that of the shortest round trip since one of them was set.
+func TestAhead(t *testing.T) {
+	o := clustermesh.Origin{Cluster: "east", Node: "n1"}
+	now := time.Unix(1_700_000_000, 0)
+	type ping struct{ rtt, ahead, bias time.Duration } // bias: the answer took so much longer than the ping
+	for _, tc := range []struct {
+		name  string
+		pings []ping
+		want  time.Duration
+	}{
+		{"one", []ping{{10 * time.Millisecond, time.Second, 0}}, time.Second},
+		{"the shortest of some", []ping{{200 * time.Millisecond, 0, 150 * time.Millisecond}, {2 * time.Millisecond, 0, 0}, {300 * time.Millisecond, 0, -100 * time.Millisecond}}, 0},
+		{"it was set", []ping{{time.Millisecond, 0, 0}, {40 * time.Millisecond, time.Hour, 0}, {50 * time.Millisecond, time.Hour, 20 * time.Millisecond}}, time.Hour},
+		{"it was set back", []ping{{time.Millisecond, time.Hour, 0}, {40 * time.Millisecond, -time.Second, 0}}, -time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := NewDistances("here", nil, now)
+			if _, known := d.Ahead(o); known {
+				t.Error("known before a ping")
+			}
+			for i, p := range tc.pings {
+				at := now.Add(time.Duration(i) * time.Second)
+				d.Ping(o, p.rtt, at.Add(-p.rtt/2-p.bias/2+p.ahead), at)
+			}
+			if by, known := d.Ahead(o); !known || by != tc.want {
+				t.Errorf("ahead by %s, %v, want %s", by, known, tc.want)
+			}
+			d.Ping(o, time.Millisecond, time.Time{}, now.Add(time.Minute))
+			if _, known := d.Ahead(o); known {
+				t.Error("known although it does not tell any more")
+			}
+		})
+	}
 }
