@@ -33,11 +33,12 @@ var faults = []fault{
 	{"exports that disagree", problem.ExportConflict, "no problems with clusters and nodes", exportsDisagree, exportsAgree},
 }
 
-// seenWithin is how soon each face must show a fault.
-const seenWithin = 10 * time.Second
+// seenWithin is how soon all faces must show a fault. It is not the ten seconds of TestDiagnose, which
+// measures: here, commands alone take that long while other labs run.
+const seenWithin = time.Minute
 
-// testFaults: each fault is named by strait check, strait status, the metrics and the page, within ten
-// seconds and with nothing else beside it. Its cure, as it is written there, heals all of them.
+// testFaults: each fault is named by strait check, strait status, the metrics and the page, with nothing
+// else beside it. Its cure, as it is written there, heals all of them.
 func testFaults(t *testing.T, o *ops) {
 	f := o.startFaces(t)
 	for _, x := range faults {
