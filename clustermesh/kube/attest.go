@@ -29,7 +29,7 @@ func (c Client) NodeOf(ctx context.Context, token, namespace string) (clustermes
 	if token == "" {
 		return "", errors.New("the request has no token: set authority.tokenFile there")
 	}
-	review, err := c.core.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+	review, err := c.builtin.TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{SignerAudience}},
 	}, metav1.CreateOptions{})
 	if err != nil {

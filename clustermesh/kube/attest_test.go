@@ -13,7 +13,7 @@ import (
 // audience, or one that is bound to nothing, proves nothing.
 func TestNodeOfToken(t *testing.T) {
 	b := newBench(t)
-	ctx, core := t.Context(), b.direct.core.CoreV1()
+	ctx, core := t.Context(), b.core.CoreV1()
 	_, err := core.Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(b.node)}}, metav1.CreateOptions{})
 	must(t, err)
 	for _, name := range []string{Account, "foreign"} {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/config/crd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) { apiserver.Main(m) }
 type bench struct {
 	t      *testing.T
 	direct Client
+	core   kubernetes.Interface
 	mcs    mcs.Interface
 	gate   *gate
 	ns     string
@@ -50,11 +52,20 @@ func newBench(t *testing.T) *bench {
 	b.mcs, err = mcs.NewForConfig(c.REST)
 	must(t, err)
 	b.crds()
-	ns, err := c.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "strait-t-"}}, metav1.CreateOptions{})
+	b.core = coreOf(t, c)
+	ns, err := b.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "strait-t-"}}, metav1.CreateOptions{})
 	must(t, err)
 	b.ns, b.node = ns.Name, clustermesh.NodeName(ns.Name)
 	t.Cleanup(b.clear)
 	return b
+}
+
+// coreOf returns a client of all built-in kinds, for what only tests need.
+func coreOf(t *testing.T, c Client) kubernetes.Interface {
+	t.Helper()
+	core, err := kubernetes.NewForConfig(c.REST)
+	must(t, err)
+	return core
 }
 
 func must(t *testing.T, err error) {
@@ -100,15 +111,15 @@ func (b *bench) clear() {
 	none, all := metav1.DeleteOptions{}, metav1.ListOptions{}
 	_ = b.mcs.MulticlusterV1beta1().ServiceExports(b.ns).DeleteCollection(ctx, none, all)
 	_ = b.direct.dynamic.Resource(gkeResource).Namespace(b.ns).DeleteCollection(ctx, none, all)
-	_ = b.direct.core.DiscoveryV1().EndpointSlices(b.ns).DeleteCollection(ctx, none, all)
-	if made, err := b.direct.core.CoreV1().Services(b.ns).List(ctx, all); err == nil {
+	_ = b.core.DiscoveryV1().EndpointSlices(b.ns).DeleteCollection(ctx, none, all)
+	if made, err := b.core.CoreV1().Services(b.ns).List(ctx, all); err == nil {
 		for _, s := range made.Items {
-			_ = b.direct.core.CoreV1().Services(b.ns).Delete(ctx, s.Name, none)
+			_ = b.core.CoreV1().Services(b.ns).Delete(ctx, s.Name, none)
 		}
 	}
-	_ = b.direct.core.CoordinationV1().Leases(b.ns).DeleteCollection(ctx, none, all)
-	_ = b.direct.core.CoreV1().Nodes().Delete(ctx, string(b.node), none)
-	must(b.t, b.direct.core.CoreV1().Namespaces().Delete(ctx, b.ns, none))
+	_ = b.core.CoordinationV1().Leases(b.ns).DeleteCollection(ctx, none, all)
+	_ = b.core.CoreV1().Nodes().Delete(ctx, string(b.node), none)
+	must(b.t, b.core.CoreV1().Namespaces().Delete(ctx, b.ns, none))
 }
 
 // start runs a Source behind the gate.
@@ -167,7 +178,7 @@ func (b *bench) export(name string) {
 func (b *bench) service(s *corev1.Service) *corev1.Service {
 	b.t.Helper()
 	s.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80}}
-	made, err := b.direct.core.CoreV1().Services(b.ns).Create(b.t.Context(), s, metav1.CreateOptions{})
+	made, err := b.core.CoreV1().Services(b.ns).Create(b.t.Context(), s, metav1.CreateOptions{})
 	must(b.t, err)
 	return made
 }
@@ -187,7 +198,7 @@ func (b *bench) slice(service string, labels map[string]string, nodes map[string
 		}
 		s.Endpoints = append(s.Endpoints, e)
 	}
-	made, err := b.direct.core.DiscoveryV1().EndpointSlices(b.ns).Create(b.t.Context(), s, metav1.CreateOptions{})
+	made, err := b.core.DiscoveryV1().EndpointSlices(b.ns).Create(b.t.Context(), s, metav1.CreateOptions{})
 	must(b.t, err)
 	return made
 }

@@ -17,11 +17,11 @@ import (
 // coredns.Namespace has none that can be found, which is no error.
 func (c Client) ClusterDNS(ctx context.Context) (coredns.Server, error) {
 	options := metav1.ListOptions{LabelSelector: coredns.Selector}
-	services, err := c.core.CoreV1().Services(coredns.Namespace).List(ctx, options)
+	services, err := c.builtin.Services(coredns.Namespace).List(ctx, options)
 	if err != nil {
 		return coredns.Server{}, fmt.Errorf("list the Services of the cluster's DNS: %w", err)
 	}
-	pods, err := c.core.CoreV1().Pods(coredns.Namespace).List(ctx, options)
+	pods, err := c.builtin.Pods(coredns.Namespace).List(ctx, options)
 	if err != nil {
 		return coredns.Server{}, fmt.Errorf("list the pods of the cluster's DNS: %w", err)
 	}

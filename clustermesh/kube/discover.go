@@ -2,11 +2,15 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"strait.io/strait/clustermesh/object"
 )
@@ -113,7 +117,7 @@ func (s *Source) follow(ctx context.Context, k object.Kind, v object.Version, wa
 // none.
 func (s *Source) servedVersion(ctx context.Context, k object.Kind) (object.Version, bool, error) {
 	for _, v := range k.Versions {
-		list, err := s.cfg.Client.discovery.ServerResourcesForGroupVersionWithContext(ctx, k.GroupVersion(v).String())
+		list, err := s.cfg.Client.resources(ctx, k.GroupVersion(v))
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -125,4 +129,17 @@ func (s *Source) servedVersion(ctx context.Context, k object.Kind) (object.Versi
 		}
 	}
 	return object.Version{}, false, nil
+}
+
+// resources returns what the API server serves of a group's version. IsNotFound is true of the error if it
+// serves nothing of it.
+func (c Client) resources(ctx context.Context, gv schema.GroupVersion) (out metav1.APIResourceList, err error) {
+	raw, err := c.builtin.REST().Get().AbsPath("apis", gv.Group, gv.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return out, fmt.Errorf("decode the resources of %s: %w", gv, err)
+	}
+	return out, nil
 }

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"strait.io/strait/clustermesh/written"
 )
@@ -18,7 +18,7 @@ var keptLabels = map[string]string{"app.kubernetes.io/name": "strait"}
 
 // MakeSecret creates a Secret, unless there is one of that name.
 func (c Client) MakeSecret(ctx context.Context, namespace, name string, data map[string][]byte) error {
-	_, err := c.core.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
+	_, err := c.builtin.Secrets(namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: keptLabels}, Type: corev1.SecretTypeOpaque, Data: data,
 	}, metav1.CreateOptions{})
 	return made("Secret", namespace, name, err)
@@ -26,7 +26,7 @@ func (c Client) MakeSecret(ctx context.Context, namespace, name string, data map
 
 // MakeConfigMap creates a ConfigMap, unless there is one of that name.
 func (c Client) MakeConfigMap(ctx context.Context, namespace, name string, data map[string]string) error {
-	_, err := c.core.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{
+	_, err := c.builtin.ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: keptLabels}, Data: data,
 	}, metav1.CreateOptions{})
 	return made("ConfigMap", namespace, name, err)
@@ -34,8 +34,16 @@ func (c Client) MakeConfigMap(ctx context.Context, namespace, name string, data 
 
 // WriteConfigMap writes a ConfigMap of strait's own, whatever it said before.
 func (c Client) WriteConfigMap(ctx context.Context, namespace, name string, data map[string]string) error {
-	wanted := applycorev1.ConfigMap(name, namespace).WithLabels(keptLabels).WithData(data)
-	_, err := c.core.CoreV1().ConfigMaps(namespace).Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: written.Manager, Force: true})
+	wanted := &unstructured.Unstructured{}
+	wanted.SetAPIVersion("v1")
+	wanted.SetKind("ConfigMap")
+	wanted.SetName(name)
+	wanted.SetLabels(keptLabels)
+	err := unstructured.SetNestedStringMap(wanted.Object, data, "data")
+	if err == nil {
+		_, err = c.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace).
+			Apply(ctx, name, wanted, metav1.ApplyOptions{FieldManager: written.Manager, Force: true})
+	}
 	if err != nil {
 		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, name, err)
 	}

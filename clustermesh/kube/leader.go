@@ -7,12 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/written"
@@ -74,8 +69,6 @@ func NewLeader(cfg LeaderConfig) *Leader {
 
 // Leader reports whether this node holds the Lease, and since when, in Unix milliseconds; since
 // grows with each term. It never blocks. The clock decides whether an unrenewed Lease is lost.
-// client-go reports the loss late: it first tries to release the Lease, which takes as long again
-// if the API server is away.
 func (l *Leader) Leader() (is bool, since uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,43 +140,21 @@ func (l *Leader) Changed() <-chan struct{} { return l.changed }
 // Run takes part in elections until ctx is done, while the node is a candidate. Then it gives up the Lease,
 // so that another node can lead at once, and returns nil.
 func (l *Leader) Run(ctx context.Context) error {
-	ctx = klog.NewContext(ctx, logr.Discard())
 	for ctx.Err() == nil {
 		while := l.election(ctx)
 		if while == nil {
 			break
 		}
-		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Name: LeaseName,
-			Lock: &lease{Interface: &resourcelock.LeaseLock{
-				LeaseMeta:  metav1.ObjectMeta{Namespace: l.cfg.Namespace, Name: LeaseName},
-				Client:     l.cfg.Client.core.CoordinationV1(),
-				LockConfig: resourcelock.ResourceLockConfig{Identity: string(l.cfg.Node)},
-			}, leader: l},
-			LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-			ReleaseOnCancel: true,
-			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: l.lead,
-				OnStoppedLeading: l.stop,
-			},
-		})
-		if err != nil {
-			return fmt.Errorf("make leader election: %w", err)
-		}
-		elector.Run(while)
+		l.compete(while)
 	}
 	l.terms.Wait()
 	return nil
 }
 
-// lead begins a term that ends with ctx. client-go calls it in a goroutine of its own, so the term
-// may have ended already.
+// lead begins a term that ends with ctx.
 func (l *Leader) lead(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ctx.Err() != nil {
-		return
-	}
 	l.is, l.since = true, max(l.since+1, uint64(time.Now().UnixMilli()))
 	l.log.Info("this node leads the cluster", "lease", l.cfg.Namespace+"/"+LeaseName)
 	if l.cfg.Term != nil {
@@ -202,13 +173,10 @@ func (l *Leader) work(ctx context.Context) {
 	}
 }
 
-// stop ends a term, if there is one. The term's ctx has ended already.
+// stop ends a term, whose ctx has ended already.
 func (l *Leader) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.is {
-		return
-	}
 	l.is = false
 	l.log.Info("this node no longer leads the cluster", "lease", l.cfg.Namespace+"/"+LeaseName)
 	l.changed.Poke()
@@ -229,45 +197,16 @@ func (l *Leader) tried(verb string, err error) {
 	l.refused[verb] = err
 }
 
-// wrote notes a write of the Lease. If it succeeded with us as holder, the Lease is ours until
-// leaseDuration after began.
-func (l *Leader) wrote(r resourcelock.LeaderElectionRecord, began time.Time, err error) {
+// renew notes that the Lease was got or renewed by a request that began at a time: it is this node's until
+// leaseDuration after that.
+func (l *Leader) renew(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil && r.HolderIdentity == string(l.cfg.Node) {
-		l.renewed = began
-	}
+	l.renewed = began
 }
 
-// lease wraps client-go's lock to see its errors, which client-go only logs.
-type lease struct {
-	resourcelock.Interface
-	leader *Leader
-}
-
-// Get implements resourcelock.Interface. A Lease that does not exist yet is not a Problem.
-func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
-	if !errors.IsNotFound(err) {
-		l.leader.tried("get", err)
-	}
-	return record, raw, err
-}
-
-// Create implements resourcelock.Interface.
-func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	began := time.Now()
-	err := l.Interface.Create(ctx, r)
-	l.leader.tried("create", err)
-	l.leader.wrote(r, began, err)
-	return err
-}
-
-// Update implements resourcelock.Interface.
-func (l *lease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	began := time.Now()
-	err := l.Interface.Update(ctx, r)
-	l.leader.tried("update", err)
-	l.leader.wrote(r, began, err)
-	return err
+func (l *Leader) lastRenewed() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewed
 }

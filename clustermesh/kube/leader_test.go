@@ -89,8 +89,9 @@ func TestAs(t *testing.T) {
 	token := "garbage"
 	c, err := b.direct.As(func() string { return token })
 	must(t, err)
+	core := coreOf(t, c)
 	who := func() (string, error) {
-		r, err := c.core.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		r, err := core.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		if err != nil {
 			return "", err
 		}
@@ -99,7 +100,7 @@ func TestAs(t *testing.T) {
 	if name, err := who(); !apierrors.IsUnauthorized(err) {
 		t.Errorf("with garbage it is %q, %v", name, err)
 	}
-	accounts := b.direct.core.CoreV1().ServiceAccounts(b.ns)
+	accounts := b.core.CoreV1().ServiceAccounts(b.ns)
 	_, err = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "lent"}}, metav1.CreateOptions{})
 	must(t, err)
 	made, err := accounts.CreateToken(t.Context(), "lent", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})

@@ -12,6 +12,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"strait.io/strait/clustermesh/kube/builtin"
 	"strait.io/strait/clustermesh/object"
 )
 
@@ -33,7 +34,7 @@ func (c Client) listerOf(k object.Kind, v object.Version) (lister, runtime.Objec
 	}
 	cfg := rest.CopyConfig(c.reading)
 	if !k.Custom {
-		cfg = builtin(cfg)
+		cfg = builtin.Protobuf(cfg)
 	}
 	cfg.GroupVersion, cfg.NegotiatedSerializer, cfg.APIPath = new(resource.GroupVersion()), codecs, "/apis"
 	if resource.Group == "" {

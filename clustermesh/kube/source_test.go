@@ -25,7 +25,7 @@ const patient = time.Minute
 
 func TestSourceReadsTheCluster(t *testing.T) {
 	b := newBench(t)
-	_, err := b.direct.core.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(b.node),
+	_, err := b.core.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(b.node),
 		Labels: map[string]string{corev1.LabelTopologyZone: "z1"}, Annotations: map[string]string{"strait.io/prefixes": "10.9.1.0/24"}},
 		Spec:   corev1.NodeSpec{PodCIDR: "10.1.1.0/24", PodCIDRs: []string{"10.1.1.0/24"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}}}, metav1.CreateOptions{})
@@ -105,10 +105,10 @@ func TestSourceNamesTheNodes(t *testing.T) {
 	if named() {
 		t.Fatal("a Node that there is not")
 	}
-	_, err := b.direct.core.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(b.node)}}, metav1.CreateOptions{})
+	_, err := b.core.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(b.node)}}, metav1.CreateOptions{})
 	must(t, err)
 	b.eventually("the Node", patient, named)
-	must(t, b.direct.core.CoreV1().Nodes().Delete(t.Context(), string(b.node), metav1.DeleteOptions{}))
+	must(t, b.core.CoreV1().Nodes().Delete(t.Context(), string(b.node), metav1.DeleteOptions{}))
 	b.eventually("its end", patient, func() bool { return !named() })
 }
 
@@ -173,7 +173,7 @@ func TestListAndWatchSuffice(t *testing.T) {
 		r := k.GroupResource()
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{"list", "watch"}})
 	}
-	rights := b.direct.core.RbacV1()
+	rights := b.core.RbacV1()
 	_, err := rights.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
 	must(t, err)
 	_, err = rights.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{

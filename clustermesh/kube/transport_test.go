@@ -35,7 +35,7 @@ func TestReadAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := c.core.CoreV1().RESTClient().Get().AbsPath("/").Stream(t.Context())
+	body, err := c.builtin.REST().Get().AbsPath("/").Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

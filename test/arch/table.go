@@ -69,7 +69,8 @@ var Table = []Package{
 	{Path: "clustermesh/written", Pure: true, Imports: []string{"clustermesh/object"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/written"}},
 	// Carries out what the leader writes; each writer below uses it.
-	{Path: "clustermesh/kube/write", Imports: []string{"clustermesh", "clustermesh/written"}, Tests: []string{"clustermesh/object"}},
+	{Path: "clustermesh/kube/builtin"},
+	{Path: "clustermesh/kube/write", Imports: []string{"clustermesh", "clustermesh/kube/builtin", "clustermesh/written"}, Tests: []string{"clustermesh/object"}},
 	// The pure node composes the pure ones of these, and package gossip the rest. pool, stream, observe and
 	// replica do not import each other.
 	{Path: "clustermesh/gossip/member", Pure: true, Imports: []string{"clustermesh"}},
@@ -106,7 +107,7 @@ var Table = []Package{
 	{Path: "clustermesh/manifest", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy"}},
 	// Its tests, like the writer's, need a real API server: a fake does not know what the real one
 	// refuses or forgets.
-	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/record", "clustermesh/written", "internal/coredns"}, Tests: []string{"test/kubelab/apiserver"}},
+	{Path: "clustermesh/kube", Imports: []string{"clustermesh", "clustermesh/kube/builtin", "clustermesh/object", "clustermesh/policy", "clustermesh/record", "clustermesh/written", "internal/coredns"}, Tests: []string{"test/kubelab/apiserver"}},
 
 	// Packages that know the kernel. They never know Kubernetes or gossip.
 	{Path: "datapath", Pure: true},
@@ -366,7 +367,7 @@ var Dependencies = []Dependency{
 
 	{
 		Path:   "k8s.io/api",
-		Owners: []string{"clustermesh/object", "clustermesh/written", "clustermesh/mcs", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
+		Owners: []string{"clustermesh/object", "clustermesh/written", "clustermesh/mcs", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube", "clustermesh/kube/builtin", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
 		Tests:  []string{"clustermesh/kube/write", "daemon", "install/chart", "test/faults", "test/kube", "test/leader"},
 		Why: "object lists the kinds that are read and says what they mean, mcs and mirror decide which objects should exist, " +
 			"writer and replicate write them; kube asks about tokens; install/cluster reads DaemonSets and pods; scale writes the objects of the cluster that it measures; " +
@@ -381,7 +382,7 @@ var Dependencies = []Dependency{
 	{
 		Path: "k8s.io/apimachinery",
 		Owners: []string{"api/v1alpha1", "api/client/fake", "api/client/scheme", "api/client/typed/api/v1alpha1",
-			"clustermesh/object", "clustermesh/written", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
+			"clustermesh/object", "clustermesh/written", "clustermesh/manifest", "clustermesh/kube", "clustermesh/mcs", "clustermesh/policy", "clustermesh/gke", "clustermesh/policy/mirror", "clustermesh/kube/builtin", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale", "test/hostile"},
 		Tests: []string{"daemon", "install/chart", "test/install", "test/kube"},
 		Why:   "needed with k8s.io/api; manifest decodes files and kube decodes API servers' answers into the types that object lists",
 	},
@@ -390,18 +391,15 @@ var Dependencies = []Dependency{
 		Owners: []string{"clustermesh/object", "clustermesh/mcs", "clustermesh/policy", "clustermesh/policy/mirror", "replicate", "cli/fleet", "daemon", "daemon/identity"},
 		Why:    "names in objects and in the configuration must obey Kubernetes' own rules, which are pure functions",
 	},
-	{
-		Path:   "k8s.io/apimachinery/pkg/util/version",
-		Owners: []string{"install/preflight"},
-		Why:    "compares versions of kernels and images as Kubernetes does",
-	},
+	{Path: "k8s.io/apimachinery/pkg/util/version", Owners: []string{"install/preflight"}, Why: "compares versions of kernels and images as Kubernetes does"},
 	{
 		Path: "k8s.io/client-go",
 		Owners: []string{"api/client", "api/client/fake", "api/client/typed/api/v1alpha1", "api/client/typed/api/v1alpha1/fake",
-			"clustermesh/kube", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
+			"clustermesh/kube", "clustermesh/kube/builtin", "clustermesh/kube/write", "clustermesh/kube/writer", "clustermesh/kube/mirrorer", "clustermesh/kube/gkewriter", "replicate", "install/cluster", "test/bench/scale"},
 		Tests: []string{"test/install", "test/kube"},
 		Why:   "kube reads from API servers, writer writes to them, replicate and install/cluster do both for the CLI, scale for the cluster that it measures; api has clients for programs of others",
 	},
+	{Path: "k8s.io/utils/ptr", Owners: []string{"clustermesh/kube"}, Why: "the fields of Leases are pointers"},
 	{Path: "k8s.io/klog/v2", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},
 	{Path: "github.com/go-logr/logr", Owners: []string{"clustermesh/kube", "clustermesh/kube/write", "replicate"}, Why: "client-go logs through it"},
 	{Path: "k8s.io/client-go/util/jsonpath", Owners: []string{"cli"}, Why: "templates of --output, as kubectl reads them; it needs nothing else of client-go"},

@@ -67,11 +67,11 @@ func (w *work) leftover(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	one := metav1.ListOptions{LabelSelector: object.LabelManagedBy + "=" + object.ManagedBy + "," + object.LabelConfigCluster, Limit: 1}
-	services, err := w.Core.CoreV1().Services("").List(ctx, one)
+	services, err := w.Core.Services("").List(ctx, one)
 	if err != nil || len(services.Items) > 0 {
 		return err == nil, err
 	}
-	ingresses, err := w.Core.NetworkingV1().Ingresses("").List(ctx, one)
+	ingresses, err := w.Core.Ingresses("").List(ctx, one)
 	return err == nil && len(ingresses.Items) > 0, err
 }
 

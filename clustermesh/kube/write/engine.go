@@ -21,13 +21,12 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/kube/builtin"
 	"strait.io/strait/clustermesh/written"
 )
 
@@ -48,7 +47,7 @@ type Config struct {
 // Engine writes to one cluster's API server. Make it with New, and give each writer a Part of it.
 type Engine struct {
 	// Core has the built-in kinds, Dynamic all kinds, and REST is for clients of custom resources.
-	Core    kubernetes.Interface
+	Core    *builtin.Clients
 	Dynamic dynamic.Interface
 	REST    *rest.Config
 
@@ -86,12 +85,7 @@ func New(c Config) (*Engine, error) {
 	// Warnings about deprecated values in exported Services are for the Services' owners, not for
 	// our log.
 	cfg.WarningHandlerWithContext = rest.NoWarnings{}
-	// Built-in kinds come as protobuf, which costs a fifth as much to decode as JSON. Custom
-	// resources come only as JSON.
-	builtin := rest.CopyConfig(cfg)
-	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	builtin.ContentType = runtime.ContentTypeProtobuf
-	core, err1 := kubernetes.NewForConfig(builtin)
+	core, err1 := builtin.New(cfg)
 	all, err2 := dynamic.NewForConfig(cfg)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("make API client: %w", err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	"strait.io/strait/clustermesh"
@@ -148,55 +147,35 @@ func (p *Passes[V]) forget() {
 
 // seen is what informers have read.
 type seen struct {
-	factories []informers.SharedInformerFactory
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
+	running   sync.WaitGroup
 }
 
-// watch starts to watch what strait wrote, by the rows of the writer.
+// watch starts to watch what strait wrote, by the rows of the writer, until ctx is done.
 func (p *Passes[V]) watch(ctx context.Context) (*seen, error) {
 	poke := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { p.changed.Poke() }, UpdateFunc: func(any, any) { p.changed.Poke() }, DeleteFunc: func(any) { p.changed.Poke() },
 	}
 	s := &seen{}
 	for _, row := range written.Own(p.name) {
-		f := informers.NewSharedInformerFactoryWithOptions(p.Core, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.LabelSelector = row.Watched()
-		}))
-		i, err := informer(f, row.Kind)
-		if err != nil {
-			return nil, err
+		i, is := p.Core.Informer(row.Kind, row.Watched())
+		if !is {
+			return nil, fmt.Errorf("strait does not watch the kind %s", row.Kind)
 		}
 		if _, err := i.AddEventHandler(poke); err != nil {
 			return nil, err
 		}
-		s.factories, s.informers, s.synced = append(s.factories, f), append(s.informers, i), append(s.synced, i.HasSynced)
+		s.informers, s.synced = append(s.informers, i), append(s.synced, i.HasSynced)
 	}
-	for _, f := range s.factories {
-		f.StartWithContext(ctx)
+	for _, i := range s.informers {
+		s.running.Go(func() { i.RunWithContext(ctx) })
 	}
 	return s, nil
 }
 
-// informer returns the informer of a kind that strait writes. The factory's own ForResource would link the
-// typed clients of all of Kubernetes into the daemon, which are 4.5 MB.
-func informer(f informers.SharedInformerFactory, kind string) (cache.SharedIndexInformer, error) {
-	switch kind {
-	case written.Service:
-		return f.Core().V1().Services().Informer(), nil
-	case written.EndpointSlice:
-		return f.Discovery().V1().EndpointSlices().Informer(), nil
-	case written.Ingress:
-		return f.Networking().V1().Ingresses().Informer(), nil
-	}
-	return nil, fmt.Errorf("strait does not watch the kind %s", kind)
-}
-
-func (s *seen) stop() {
-	for _, f := range s.factories {
-		f.Shutdown()
-	}
-}
+// stop waits until the informers have ended.
+func (s *seen) stop() { s.running.Wait() }
 
 func (s *seen) objects() (out []metav1.Object) {
 	for _, i := range s.informers {

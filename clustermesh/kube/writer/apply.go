@@ -143,7 +143,7 @@ func (t *term) adopt(ctx context.Context, o written.Op) error {
 		if o.Service() != nil && svc.Name == o.Service().Name && adoptable(svc.ManagedFields) {
 			// The store does not keep the Service's field owners, because Services are many and
 			// this is rare.
-			whole, err := t.Core.CoreV1().Services(svc.Namespace).Get(ctx, svc.Name, metav1.GetOptions{})
+			whole, err := t.Core.Services(svc.Namespace).Get(ctx, svc.Name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}

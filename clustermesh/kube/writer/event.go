@@ -44,7 +44,7 @@ func (t *term) createEvents(ctx context.Context, o written.Op, warnings bool) {
 
 // serviceEvent makes an Event of the Service of a name, if there is one: its UID must be in the Event.
 func (t *term) serviceEvent(ctx context.Context, s clustermesh.ServiceName, e written.Event) {
-	o, err := t.Core.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+	o, err := t.Core.Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err == nil {
 		t.createEvent(ctx, corev1.ObjectReference{APIVersion: "v1", Kind: written.Service, Namespace: s.Namespace, Name: s.Name, UID: o.UID}, e)
 	} else if !apierrors.IsNotFound(err) && ctx.Err() == nil {
@@ -58,7 +58,7 @@ func (t *term) createEvent(ctx context.Context, about corev1.ObjectReference, e 
 		severity = corev1.EventTypeWarning
 	}
 	event := newEvent(about, eventName(about, e.Change), severity, "Reconcile", e.Reason, e.Message)
-	_, err := t.Core.EventsV1().Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
+	_, err := t.Core.Events(about.Namespace).Create(ctx, event, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) && !nobodyReads(err) && ctx.Err() == nil {
 		t.Log.Warn("event not created", "about", about.Kind+" "+about.Namespace+"/"+about.Name, "reason", e.Reason, "err", err)
 	}

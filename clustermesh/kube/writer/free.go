@@ -36,7 +36,7 @@ func (t *term) freeNames(ctx context.Context) {
 func (t *term) look(ctx context.Context, before map[clustermesh.ServiceName]bool) map[clustermesh.ServiceName]bool {
 	gone := map[clustermesh.ServiceName]bool{}
 	for _, s := range t.store.taken() {
-		_, err := t.Core.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+		_, err := t.Core.Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -125,7 +125,7 @@ func (t *reporter) fresh(s clustermesh.ServiceName, now []clustermesh.Problem) (
 }
 
 func (t *reporter) event(ctx context.Context, o *unstructured.Unstructured, p clustermesh.Problem) error {
-	_, err := t.Core.EventsV1().Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
+	_, err := t.Core.Events(o.GetNamespace()).Create(ctx, problemEvent(o, p), metav1.CreateOptions{})
 	switch {
 	// Reported already, perhaps by an earlier leader, or the namespace is going away.
 	case apierrors.IsAlreadyExists(err) || nobodyReads(err):

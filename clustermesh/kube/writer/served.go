@@ -37,7 +37,7 @@ const (
 // does not serve both kinds. An API server that does not show the documents is taken to serve the
 // newest version.
 func (w *Writer) served(ctx context.Context) (mcs.API, bool, error) {
-	paths, err := openapi.NewClientWithContext(w.Core.Discovery().RESTClient()).PathsWithContext(ctx)
+	paths, err := openapi.NewClientWithContext(w.Core.REST()).PathsWithContext(ctx)
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return mcs.API{}, true, nil
 	}

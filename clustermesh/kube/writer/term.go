@@ -286,7 +286,7 @@ func (t *term) writeAfter(ctx context.Context, o written.Op, failed []written.Op
 		return t.write(ctx, o)
 	}
 	// The store has only a slice's checksum. The role lets the leader list slices, not get one.
-	list, err := t.Core.DiscoveryV1().EndpointSlices(o.Slice().Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + o.Slice().Name})
+	list, err := t.Core.EndpointSlices(o.Slice().Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + o.Slice().Name})
 	if err != nil {
 		return err
 	}

@@ -75,8 +75,8 @@ func (t *term) watchAll() ([]*watch, error) {
 	out := []*watch{
 		newWatch(t, "serviceimports", &mcsv1beta1.ServiceImport{}, imports, ""),
 		newWatch(t, "serviceexports", &mcsv1beta1.ServiceExport{}, exports, ""),
-		newWatch(t, "services", &corev1.Service{}, t.Core.CoreV1().Services(""), watched(written.Service)),
-		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.Core.DiscoveryV1().EndpointSlices(""), watched(written.EndpointSlice)),
+		newWatch(t, "services", &corev1.Service{}, t.Core.Services(""), watched(written.Service)),
+		newWatch(t, "endpointslices", &discoveryv1.EndpointSlice{}, t.Core.EndpointSlices(""), watched(written.EndpointSlice)),
 	}
 	for _, f := range foreignKinds {
 		if _, is := t.api.Foreign[f.name]; !is {
