@@ -358,7 +358,7 @@ var Dependencies = []Dependency{
 	{Path: "aead.dev/minisign", Owners: []string{"install/release/dist"}},
 	{
 		Path: "github.com/google/go-containerregistry", Owners: []string{"install/image/oci", "install/image/push", "install/release/dist"},
-		Tests: []string{"test/supply"},
+		Tests: []string{"test/kube", "test/supply"},
 		Why:   "oci builds images and layouts, dist hands them on, and push sends them to registries, which oci must not know",
 	},
 	{Path: "github.com/prometheus/client_golang", Owners: []string{"daemon/metrics"}},

@@ -55,6 +55,7 @@ func TestOps(t *testing.T) {
 		{"Uninstall", testUninstall},
 		{"Pages", testPages},
 		{"GitOps", testGitOps},
+		{"Release", testRelease},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, o) })
 	}
@@ -114,7 +115,7 @@ func (o *ops) startServers(t *testing.T, cluster string) {
 	t.Helper()
 	must(t, o.Apply(t.Context(), cluster, fmt.Sprintf(opsServers, cluster)))
 	t.Cleanup(func() {
-		_, err := o.Kubectl(context.Background(), cluster, nil, "delete", "--wait=false", "daemonset/ops-"+cluster, "service/ops-"+cluster, "serviceexport/ops-"+cluster)
+		_, err := o.Kubectl(context.Background(), cluster, nil, "delete", "--wait=false", "--ignore-not-found", "daemonset/ops-"+cluster, "service/ops-"+cluster, "serviceexport/ops-"+cluster)
 		if err != nil {
 			t.Error(err)
 		}

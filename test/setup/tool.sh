@@ -5,7 +5,8 @@
 #   test/setup/tool.sh NAME
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
-export GOFLAGS= GOOS= GOARCH=
+# Static, so that tests can run them where there are no libraries.
+export GOFLAGS= GOOS= GOARCH= CGO_ENABLED=0
 mkdir -p bin/tools
 for module in "test/setup/tools/$1" test/setup/tools test/setup/tools/krew; do
   [ -e "$module/go.mod" ] || continue
