@@ -204,7 +204,9 @@ func (a *App) open(ctx context.Context) (*client.Client, error) {
 	}
 	c, err := a.Reach(ctx, place)
 	if errors.Is(err, ErrNoContext) && place.Context == "" {
-		return here, nil // its error says that there is no socket
+		return nil, &api.Failure{Reason: api.NoSocket, Cause: err,
+			Message: fmt.Sprintf("there is no socket %s: straitd does not run on this machine, and no kubeconfig has a current context", a.Socket),
+			Try:     "name a cluster with --context or --kubeconfig; on a node, start straitd, or name its socket with --socket PATH or STRAIT_SOCKET"}
 	}
 	return c, err
 }

@@ -193,7 +193,7 @@ func TestContext(t *testing.T) {
 		t.Errorf("without a socket, strait nodes asks %q", *asked)
 	}
 	e, _ = reaching(nil, "nodes")
-	if r := e.run(t); r.code != cli.ExitUnknown || !strings.Contains(r.stderr, "there is no socket") {
+	if r := e.run(t); r.code != cli.ExitUnknown || !strings.Contains(r.stderr, "there is no socket") || !strings.Contains(r.stderr, "name a cluster with --context") {
 		t.Errorf("without socket and context: exit code %d, %s", r.code, r.stderr)
 	}
 	e, asked = reaching([]farCluster{current}, "nodes", "--kubeconfig", "other")
