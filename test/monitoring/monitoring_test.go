@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,7 +59,13 @@ func TestPrometheus(t *testing.T) {
 	testutil.Eventually(t, wait, s.quiet)
 	t.Logf("the last alert ends %v after the cluster is back", time.Since(began).Round(100*time.Millisecond))
 	// A canary comes every 30 s.
-	testutil.Eventually(t, wait, func() error { return s.any("rate(strait_propagation_seconds_count[5m]) > 0") })
+	testutil.Eventually(t, wait, func() error {
+		got, err := s.since("histogram_quantile(0.5, sum by (le) (rate(strait_propagation_seconds_bucket[5m])))")
+		if err == nil && len(got) == 0 {
+			err = errors.New("no canary has come")
+		}
+		return err
+	})
 	s.dashboards()
 	s.page()
 }
