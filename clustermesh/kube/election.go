@@ -37,11 +37,11 @@ func claim(l *coordinationv1.Lease, self clustermesh.NodeName, unchanged time.Du
 	return true
 }
 
-// candidacy is a candidate's part in one election.
-type candidacy struct {
+// campaign is a candidate's part in one election.
+type campaign struct {
 	*Leader
 	leases *gentype.Client[*coordinationv1.Lease]
-	// seen is the Lease as this node has seen it since.
+	// seen is the Lease as this node saw it last; it has not changed since then.
 	seen  *coordinationv1.Lease
 	since time.Time
 	// end ends the term of this node; nil while it does not lead.
@@ -50,7 +50,7 @@ type candidacy struct {
 
 // compete gets the Lease and renews it until ctx is done. Then it gives the Lease up.
 func (l *Leader) compete(ctx context.Context) {
-	c := &candidacy{Leader: l, leases: l.cfg.Client.builtin.Leases(l.cfg.Namespace)}
+	c := &campaign{Leader: l, leases: l.cfg.Client.builtin.Leases(l.cfg.Namespace)}
 	for ctx.Err() == nil {
 		pause := retryPeriod
 		if c.attempt(ctx); c.end == nil {
@@ -72,7 +72,7 @@ func (l *Leader) compete(ctx context.Context) {
 
 // attempt gets or renews the Lease. It ends the term if another node has the Lease, or if it could not be
 // renewed for renewDeadline.
-func (c *candidacy) attempt(ctx context.Context) {
+func (c *campaign) attempt(ctx context.Context) {
 	deadline := time.Now().Add(renewDeadline)
 	if c.end != nil {
 		deadline = c.lastRenewed().Add(renewDeadline)
@@ -94,7 +94,7 @@ func (c *candidacy) attempt(ctx context.Context) {
 }
 
 // try writes the Lease with this node as its holder, and reports whether it holds the Lease now.
-func (c *candidacy) try(ctx context.Context) (holds bool, err error) {
+func (c *campaign) try(ctx context.Context) (holds bool, err error) {
 	// The holder writes without reading first, and reads only if that did not work.
 	if c.end != nil {
 		if holds, _ := c.write(ctx); holds {
@@ -118,7 +118,7 @@ func (c *candidacy) try(ctx context.Context) (holds bool, err error) {
 }
 
 // write claims the Lease as it was seen last.
-func (c *candidacy) write(ctx context.Context) (holds bool, err error) {
+func (c *campaign) write(ctx context.Context) (holds bool, err error) {
 	began := time.Now()
 	want := c.seen.DeepCopy()
 	if !claim(want, c.cfg.Node, began.Sub(c.since), began) {
@@ -141,14 +141,14 @@ func (c *candidacy) write(ctx context.Context) (holds bool, err error) {
 }
 
 // stop ends the term.
-func (c *candidacy) stop() {
+func (c *campaign) stop() {
 	c.end()
 	c.end = nil
 	c.Leader.stop()
 }
 
 // release lets another node lead at once.
-func (c *candidacy) release(ctx context.Context) {
+func (c *campaign) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewDeadline)
 	defer cancel()
 	want := c.seen.DeepCopy()
