@@ -118,9 +118,9 @@ type Node struct {
 	// Version is that of the node's daemon, for people only: it decides nothing. Empty if the
 	// daemon is older than this field.
 	Version string `cbor:"14,keyasint,omitempty" json:"version,omitempty"`
-	// Canary is when the node last wrote its record only to let others measure how long that takes to
-	// reach them, in Unix milliseconds. It decides nothing. Only the leader of a cluster writes it; 0
-	// for other nodes.
+	// Canary is when the node last wrote its record only to let others measure how long that takes
+	// to reach them, in Unix milliseconds. It decides nothing. Only the leader of a cluster writes
+	// it; 0 for other nodes.
 	Canary int64 `cbor:"15,keyasint,omitempty" json:"canary,omitempty"`
 }
 

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"slices"
 	"time"
 
 	"strait.io/strait/daemon/canary"
@@ -11,11 +10,19 @@ import (
 type canaries struct {
 	sender   canary.Sender
 	arrivals canary.Arrivals
-	others   []string // the other clusters
 }
 
-// noteCanaries counts the canaries in the records of a plan that is in force now. Those of a plan that failed
-// count when they are in force.
+// canary returns the canary for this node's record, and schedules the turn that sends the next one.
+func (d *Daemon) canary() int64 {
+	c, in := d.canaries.sender.Next(d.gossip.Leader(), time.Now())
+	if in > 0 {
+		d.againIn(in)
+	}
+	return c
+}
+
+// noteCanaries counts the canaries in the records of a plan that is in force now. Those of a plan
+// that failed count when they are in force.
 func (r *round) noteCanaries() {
 	if r.err != nil {
 		return
@@ -26,10 +33,7 @@ func (r *round) noteCanaries() {
 			others = append(others, string(c))
 		}
 	}
-	if !slices.Equal(others, r.canaries.others) {
-		r.canaries.others = others
-		r.metrics.Remotes(others)
-	}
+	r.metrics.Remotes(others)
 	for _, a := range r.canaries.arrivals.Note(r.in.State.Records, r.in.Self.Cluster, r.gossip.Ahead, time.Now()) {
 		r.metrics.Propagated(string(a.Cluster), a.Took)
 	}

@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
-	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/manifest"
@@ -22,10 +21,6 @@ func (d *Daemon) record(local clustermesh.Local, sourced bool) (*clustermesh.Con
 		return nil, []clustermesh.Problem{addressesUnknown(d.config.Node, err)}
 	}
 	c, found := turn.NodeContent(m, local)
-	var next time.Duration
-	if c.Node.Canary, next = d.canaries.sender.Next(d.gossip.Leader(), time.Now()); next > 0 {
-		d.againIn(next)
-	}
 	if found {
 		return &c, nil
 	}
@@ -45,7 +40,7 @@ func (d *Daemon) machine() (turn.Machine, error) {
 	m := turn.Machine{
 		Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes,
 		GossipKeys: d.files.keys.Get().Fingerprints(), Follower: !d.mayLead(), ReadsFiles: !d.kube.present(),
-		Pods: d.kube.pods().Addresses, Version: d.build.Version,
+		Pods: d.kube.pods().Addresses, Version: d.build.Version, Canary: d.canary(),
 	}
 	if !d.config.Mesh.on() {
 		return m, nil

@@ -298,8 +298,8 @@ func (g *Gossip) RTTs() map[clustermesh.Origin]time.Duration {
 	return ask(g, func(n *node.Node, _ time.Time) map[clustermesh.Origin]time.Duration { return n.RTTs() })
 }
 
-// Ahead returns by how much the clock of another cluster's node is ahead of this machine's, if that is known;
-// see observe.Distances.
+// Ahead returns by how much the clock of another cluster's node is ahead of this machine's, if that
+// is known; see observe.Distances.
 func (g *Gossip) Ahead(o clustermesh.Origin) (by time.Duration, known bool) {
 	g.do(func(n *node.Node, _ time.Time) { by, known = n.Ahead(o) })
 	return by, known

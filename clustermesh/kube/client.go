@@ -56,7 +56,7 @@ func NewClient(cfg *rest.Config) (Client, error) {
 	c := Client{Host: cfg.Host, REST: plain, contact: heard, reading: cfg}
 	var err error
 	if c.builtin, err = builtin.New(cfg); err != nil {
-		return c, err
+		return c, fmt.Errorf("make API client: %w", err)
 	}
 	if c.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
 		return c, fmt.Errorf("make API client: %w", err)

@@ -23,6 +23,8 @@ const (
 	// sure is how long the API server must have answered that a kind does not exist before that counts
 	// as "no objects": an API server that is starting may not know its custom resources yet.
 	sure = 8 * time.Second
+	// resourcesWithin bounds a request for what is served, as client-go's own discovery does.
+	resourcesWithin = 32 * time.Second
 )
 
 // running is the watch of one version of a kind.
@@ -131,9 +133,11 @@ func (s *Source) servedVersion(ctx context.Context, k object.Kind) (object.Versi
 	return object.Version{}, false, nil
 }
 
-// resources returns what the API server serves of a group's version. IsNotFound is true of the error if it
-// serves nothing of it.
+// resources returns what the API server serves of a group's version. IsNotFound is true of the
+// error if it serves nothing of it.
 func (c Client) resources(ctx context.Context, gv schema.GroupVersion) (out metav1.APIResourceList, err error) {
+	ctx, cancel := context.WithTimeout(ctx, resourcesWithin)
+	defer cancel()
 	raw, err := c.builtin.REST().Get().AbsPath("apis", gv.Group, gv.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
 		return out, err

@@ -14,13 +14,14 @@ import (
 	"strait.io/strait/clustermesh"
 )
 
-// The election is that of client-go's package leaderelection, whose Leases it shares. It is not used
-// because it links a client of every kind of Kubernetes, and reports that the Lease is lost late: it first
-// tries to release it, which takes as long again if the API server is away.
+// The election is that of client-go's package leaderelection, whose Leases it shares. It is not
+// used because it links a client of every kind of Kubernetes, and reports that the Lease is lost
+// late: it first tries to release it, which takes as long again if the API server is away.
 
-// claim makes a Lease one that a node holds, and reports whether the node may write that: if nobody holds
-// the Lease, the node itself does, or the holder has not renewed it for as long as it said. Unchanged is
-// how long this node has seen the Lease as it is: the clocks of other nodes do not count.
+// claim edits a Lease so that a node holds it, and reports whether the node may write it. It may if
+// it holds the Lease already, if nobody does, or if the holder has not renewed it in time.
+// Unchanged is how long this node has seen the Lease as it is: the clocks of other nodes do not
+// count.
 func claim(l *coordinationv1.Lease, self clustermesh.NodeName, unchanged time.Duration, now time.Time) bool {
 	s := &l.Spec
 	holder := ptr.Deref(s.HolderIdentity, "")
@@ -70,8 +71,8 @@ func (l *Leader) compete(ctx context.Context) {
 	}
 }
 
-// attempt gets or renews the Lease. It ends the term if another node has the Lease, or if it could not be
-// renewed for renewDeadline.
+// attempt gets or renews the Lease. It ends the term if another node has the Lease, or if it could
+// not be renewed for renewDeadline.
 func (c *campaign) attempt(ctx context.Context) {
 	deadline := time.Now().Add(renewDeadline)
 	if c.end != nil {
@@ -88,7 +89,9 @@ func (c *campaign) attempt(ctx context.Context) {
 		c.lead(term)
 	case c.end == nil:
 	case err == nil && !holds, !time.Now().Before(deadline):
-		c.log.Warn("the Lease was lost", "err", err)
+		if err != nil {
+			c.log.Warn("the Lease cannot be renewed", "err", err)
+		}
 		c.stop()
 	}
 }

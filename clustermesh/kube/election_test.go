@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestClaim: a Lease is renewed by its holder, and taken only if nobody holds it, or once it was not renewed
-// for as long as its holder said.
+// TestClaim: a node renews its own Lease. It takes one that nobody holds, and that of another node
+// only if that has not renewed it in time.
 func TestClaim(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	lease := func(holder string, seconds, transitions int32) *coordinationv1.Lease {

@@ -197,8 +197,8 @@ func (l *Leader) tried(verb string, err error) {
 	l.refused[verb] = err
 }
 
-// renew notes that the Lease was got or renewed by a request that began at a time: it is this node's until
-// leaseDuration after that.
+// renew notes that the Lease was got or renewed by a request that began at a time: it is this
+// node's until leaseDuration after that.
 func (l *Leader) renew(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

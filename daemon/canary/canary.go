@@ -1,9 +1,9 @@
-// Package canary measures how long it takes until what one cluster publishes is in force on the nodes of
-// the others.
+// Package canary measures how long it takes until what one cluster publishes is in force on the
+// nodes of the others.
 //
-// The leader of each cluster writes the time into its node's record every Period. Inputs are the records
-// that a plan in force was made from, and by how much clocks differ; outputs are the times that canaries
-// took. Pure. It must not know how records travel, nor who shows the times.
+// The leader of each cluster writes the time into its node's record every Period. Inputs are the
+// records that a plan in force was made from, and by how much clocks differ; outputs are the times
+// that canaries took. Pure. It must not know how records travel, nor who shows the times.
 package canary
 
 import (
@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// Period is how often a leader sends a canary. Each costs every node of the clusterset one record.
+	// Period is how often a leader sends a canary. Each costs every node of the clusterset one
+	// record.
 	Period = 30 * time.Second
-	// longest is the longest time that counts. A later canary replaces an earlier one, so more than that is
-	// no delay, but a clock that was set, or a record that is not true.
+	// longest is the longest time that counts. A later canary replaces an earlier one, so more than
+	// that is no delay, but a clock that was set, or a record that is not true.
 	longest = 10 * time.Minute
 )
 
 // Sender decides when a node's record carries a new canary. The zero value has sent none.
 type Sender struct{ last time.Time }
 
-// Next returns the canary for the node's record, in Unix milliseconds, 0 for none, and when the next one is
-// due, 0 for never.
+// Next returns the canary for the node's record, in Unix milliseconds, 0 for none, and when the
+// next one is due, 0 for never.
 func (s *Sender) Next(leads bool, now time.Time) (canary int64, in time.Duration) {
 	if !leads {
 		s.last = time.Time{}
@@ -49,9 +50,10 @@ type Arrivals struct {
 	last map[clustermesh.Origin]int64
 }
 
-// Note returns the canaries of other clusters that have come with these records and were not there the last
-// time. The first canary of a node does not count: nobody knows how long it was there. Ahead is by how much a
-// node's clock is ahead of this machine's, if that is known; without it, its canary does not count.
+// Note returns the canaries of other clusters that these records have and those of the last time
+// had not. The first canary of a node does not count, because it may have been there for long.
+// Ahead says how far a node's clock is ahead of this machine's; if that is not known, the node's
+// canaries do not count.
 func (a *Arrivals) Note(records clustermesh.ByOrigin[clustermesh.Record], self clustermesh.ClusterName, ahead func(clustermesh.Origin) (time.Duration, bool), now time.Time) (out []Arrival) {
 	if a.last == nil {
 		a.last = map[clustermesh.Origin]int64{}

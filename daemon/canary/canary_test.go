@@ -11,8 +11,8 @@ import (
 
 var start = time.Unix(1_700_000_000, 0)
 
-// TestSender: a leader sends one each Period and at once when it becomes the leader, also when its clock is
-// set back; others send none.
+// TestSender: a leader sends one each Period and at once when it becomes the leader, also when its
+// clock is set back; others send none.
 func TestSender(t *testing.T) {
 	var s Sender
 	for _, step := range []struct {
@@ -39,8 +39,8 @@ func TestSender(t *testing.T) {
 	}
 }
 
-// TestArrivals: a canary counts once, on other clusters, with the difference of the clocks, and only if that
-// and its predecessor are known.
+// TestArrivals: a canary counts once, on other clusters, with the difference of the clocks, and
+// only if that and its predecessor are known.
 func TestArrivals(t *testing.T) {
 	var a Arrivals
 	var records clustermesh.ByOrigin[clustermesh.Record]

@@ -121,9 +121,12 @@ func (m *Metrics) Observe(target string, d time.Duration, err error) {
 	m.lastSuccess.WithLabelValues(target).Set(float64(m.now().UnixNano()) / 1e9)
 }
 
-// Remotes sets which other clusters there are. A cluster's propagation is present at 0 from the first, so
-// that rate() sees its first canary. It is for one caller.
+// Remotes sets which other clusters there are. A cluster's propagation is present at 0 from the
+// first, so that rate() sees its first canary. It is for one caller.
 func (m *Metrics) Remotes(clusters []string) {
+	if slices.Equal(clusters, m.remotes) {
+		return
+	}
 	for _, c := range m.remotes {
 		if !slices.Contains(clusters, c) {
 			m.propagation.DeleteLabelValues(c)

@@ -223,7 +223,8 @@ func TestHostileNames(t *testing.T) {
 // from makes a source answer the scrapes of m.
 func from(m *Metrics, s *fake.Source) { m.From(s, s) }
 
-// TestRemotes: the propagation of a cluster is there before its first canary, and goes with the cluster.
+// TestRemotes: the propagation of a cluster is there before its first canary, and goes with the
+// cluster.
 func TestRemotes(t *testing.T) {
 	m := New(Build{})
 	count := func() (out map[string]uint64) {

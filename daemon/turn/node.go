@@ -27,6 +27,8 @@ type Machine struct {
 	Follower bool
 	// Version is that of the daemon.
 	Version string
+	// Canary is clustermesh.Node.Canary.
+	Canary int64
 	// GossipKeys are fingerprints of the gossip keys in force.
 	GossipKeys []string
 	// Mesh: there are tunnels. The fields below are only for them.
@@ -43,7 +45,7 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 	c, found = local.NodeContent(m.Origin.Node)
 	c.GossipKeys = m.GossipKeys
 	n := c.Node
-	n.Follower = m.Follower
+	n.Follower, n.Canary = m.Follower, m.Canary
 	if clustermesh.CheckText(m.Version, clustermesh.MaxWord) == nil { // it is what the build was given
 		n.Version = m.Version
 	}

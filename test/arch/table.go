@@ -68,8 +68,8 @@ var Table = []Package{
 	// What strait writes: for those that decide, those that write, the metrics and strait uninstall.
 	{Path: "clustermesh/written", Pure: true, Imports: []string{"clustermesh/object"}},
 	{Path: "clustermesh/mcs", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/written"}},
-	// Carries out what the leader writes; each writer below uses it.
 	{Path: "clustermesh/kube/builtin"},
+	// Carries out what the leader writes; each writer below uses it.
 	{Path: "clustermesh/kube/write", Imports: []string{"clustermesh", "clustermesh/kube/builtin", "clustermesh/written"}, Tests: []string{"clustermesh/object"}},
 	// The pure node composes the pure ones of these, and package gossip the rest. pool, stream, observe and
 	// replica do not import each other.

@@ -25,8 +25,9 @@ import (
 // releases are those that the test makes, the older one first.
 var releases = []string{"v0.1.0-rc.1", "v0.1.0-rc.2"}
 
-// testRelease uses two releases as docs/release.md says, on a machine with Helm and kubectl alone: two clusters join,
-// one answers the other, and the older release gives way to the newer one and comes back, while calls go on.
+// testRelease uses two releases as docs/release.md says, on a machine with Helm and kubectl alone:
+// two clusters join, one answers the other, and the older release gives way to the newer one and
+// comes back, while calls go on.
 func testRelease(t *testing.T, o *ops) {
 	r := o.released(t)
 	o.uninstallAll(t, "--force")
@@ -60,7 +61,8 @@ func testRelease(t *testing.T, o *ops) {
 	}
 }
 
-// released are the releases in a registry that the nodes reach, and a machine that has Helm and kubectl.
+// released are the releases in a registry that the nodes reach, and a machine that has Helm and
+// kubectl.
 type released struct {
 	o        *ops
 	registry string // where the nodes and Helm find it

@@ -31,7 +31,8 @@ const certsDir = "/run/containerd/certs.d"
 
 // AllowHTTP lets all nodes pull from a registry without TLS, until they end.
 func (l *Lab) AllowHTTP(ctx context.Context, registry string) error {
-	text := fmt.Sprintf("mkdir -p %[1]s/%[2]s && echo 'server = \"http://%[2]s\"' >%[1]s/%[2]s/hosts.toml", certsDir, registry)
+	dir := filepath.Join(certsDir, registry)
+	text := fmt.Sprintf("mkdir -p %[1]s && echo 'server = \"http://%[2]s\"' >%[1]s/hosts.toml", dir, registry)
 	for _, c := range l.Topology.Clusters {
 		for _, n := range c.Nodes {
 			if _, err := l.OnNode(ctx, n.Name, "sh", "-c", text); err != nil {
@@ -54,8 +55,8 @@ func (l *Lab) WriteBareKubeconfig(file string) error {
 	return k.write(file)
 }
 
-// Bare runs a script on a machine beside the clusters that has nothing but the files of a folder: its
-// /bin/sh runs it, in /root. It returns what the script printed.
+// Bare runs a script on a machine beside the clusters that has nothing but the files of a folder:
+// its /bin/sh runs it, in /root. It returns what the script printed.
 func (l *Lab) Bare(ctx context.Context, folder, script string) (string, error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-euc", "mount -t proc proc /proc\n"+script)
 	cmd.Dir, cmd.Env = "/root", []string{"PATH=/bin", "HOME=/root"}
@@ -69,8 +70,8 @@ func (l *Lab) Bare(ctx context.Context, folder, script string) (string, error) {
 	return out.String(), err
 }
 
-// MakeBare fills a folder for Bare with a shell, the tools that each Debian has, and more programs by
-// their names, which must be static.
+// MakeBare fills a folder for Bare with a shell, the tools that each Debian has, and more programs
+// by their names, which must be static.
 func MakeBare(folder string, programs map[string]string) error {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {

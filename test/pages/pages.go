@@ -60,8 +60,9 @@ const (
 	// test/redteam: running daemons of two clusters, of which rack2 is one, and its machine n3. Tests
 	// copy files between the commands, as the block's comments say
 	RedTeam = "redteam"
-	// test/kube: two clusters without strait, with contexts c1 and c2, and a machine that has Helm, kubectl, a
-	// shell and nothing else. The test names its registry, its versions and its images instead of those of the page
+	// test/kube: two clusters without strait, with contexts c1 and c2, and a machine that has Helm,
+	// kubectl, a shell and nothing else. The test names its registry, its versions and its images
+	// instead of those of the page
 	Bare = "bare"
 	// test/supply: a folder with a release, and strait.pub, the key that it was signed with
 	Release = "release"

@@ -44,8 +44,8 @@ func certainty(output string) string {
 	return ""
 }
 
-// whole returns the test that a subtest belongs to and that can run alone. That is the top-level test,
-// because subtests may need what those before them did; or, with parts, its direct subtest.
+// whole returns the test that a subtest belongs to and that can run alone. That is the top-level
+// test, because subtests may need what those before them did; or, with parts, its direct subtest.
 func (r *report) whole(t test) test {
 	names := strings.Split(t.name, "/")
 	n := 1
@@ -70,8 +70,8 @@ func (t test) contains(other test) bool {
 	return other.pkg == t.pkg && strings.HasPrefix(other.name, t.name+"/")
 }
 
-// candidates returns the tests to run again, in the order in which they failed. A test that failed because
-// one of its parts did is not among them.
+// candidates returns the tests to run again, in the order in which they failed. A test that failed
+// because one of its parts did is not among them.
 func (r *report) candidates() (out []test) {
 	for _, t := range r.failures {
 		if w := r.whole(t); !slices.Contains(out, w) && !slices.ContainsFunc(r.failures, func(f test) bool { return w.contains(r.whole(f)) }) {
@@ -115,8 +115,8 @@ func (r *report) skipped(t test) bool {
 	return slices.ContainsFunc(r.skips, func(s skip) bool { return s.name == t.String() })
 }
 
-// passesNow counts a test as passed, with its subtests, and with the test that it is the last failed part
-// of. What skipped only now is a skip too.
+// passesNow counts a test as passed, with its subtests, and with the test that it is the last
+// failed part of. What skipped only now is a skip too.
 func (r *report) passesNow(t test, again *report) {
 	r.flaky = append(r.flaky, t)
 	n := len(r.failures)

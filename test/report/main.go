@@ -6,8 +6,8 @@
 //
 // If at most three tests failed, and none of them by a data race, a panic, a time limit or a
 // counterexample, it runs them again, each alone. What then passes is listed as FLAKY and counts as
-// passed. With -parts, it runs only those direct subtests again that failed, because they need nothing of
-// each other.
+// passed. With -parts, it runs only those direct subtests again that failed, because they need
+// nothing of each other.
 //
 // It exits 1 if a test failed, if no package was tested, or if, in CI (environment CI=true), a test
 // was skipped that test/skips.txt does not allow. If the environment variable TEST_TIMES names a

@@ -27,8 +27,8 @@ const version = "v0.1.0-rc.9"
 
 // sizes are bounds of the programs' sizes in bytes. What calls methods by name, such as
 // text/template, costs 27 MB, because the linker then keeps all methods of client-go. Client-go's
-// clientset, and what imports it, such as its leader election, registers all kinds of Kubernetes, which
-// costs straitd 12 MB.
+// clientset, and what imports it, such as its leader election, registers all kinds of Kubernetes,
+// which costs straitd 12 MB.
 var sizes = map[string]int64{"strait": 45e6, "straitd": 38e6}
 
 // made is a release that make has written.

@@ -76,8 +76,8 @@ func NewDistances(self clustermesh.ClusterName, steps map[clustermesh.ClusterNam
 	return d
 }
 
-// Ping notes the round-trip time to a node of another cluster, and what its clock showed half a round trip
-// ago; zero if it did not say.
+// Ping notes the round-trip time to a node of another cluster, and what its clock showed half a
+// round trip ago; zero if it did not say.
 func (d *Distances) Ping(o clustermesh.Origin, rtt time.Duration, there, now time.Time) {
 	p := d.pinged[o.Cluster]
 	if p == nil {
@@ -202,13 +202,13 @@ func (d *Distances) RTTs() map[clustermesh.Origin]time.Duration {
 	return out
 }
 
-// clockSet is by how much a clock must differ from what it showed before, beyond what round trips explain, to
-// have been set: a free-running one drifts by less in the last while.
+// clockSet is by how much a clock must differ from what it showed before, beyond what round trips
+// explain, to have been set: a free-running one drifts by less in the last while.
 const clockSet = 100 * time.Millisecond
 
-// Ahead returns by how much the clock of a node of another cluster is ahead of this machine's, as of the
-// shortest round trip in the last while since one of them was set. The error is half of that round trip at
-// most. It is not known of nodes that were not pinged, or that have not told.
+// Ahead returns by how much the clock of a node of another cluster is ahead of this machine's, as
+// of the shortest round trip in the last while since one of them was set. The error is half of that
+// round trip at most. It is not known of nodes that were not pinged, or that have not told.
 func (d *Distances) Ahead(o clustermesh.Origin) (by time.Duration, known bool) {
 	p := d.pinged[o.Cluster]
 	if p == nil {

@@ -219,7 +219,8 @@ func TestDistancesOfAll(t *testing.T) {
 	})
 }
 
-// TestAhead: the difference of two clocks is that of the shortest round trip since one of them was set.
+// TestAhead: the difference of two clocks is that of the shortest round trip since one of them was
+// set.
 func TestAhead(t *testing.T) {
 	o := clustermesh.Origin{Cluster: "east", Node: "n1"}
 	now := time.Unix(1_700_000_000, 0)

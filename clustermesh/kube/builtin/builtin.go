@@ -1,13 +1,12 @@
 // Package builtin has typed clients for those built-in kinds that strait's daemons use.
 //
 // Input is how to reach an API server; outputs are client-go's generic clients. It is there because
-// client-go's clientset registers all kinds of Kubernetes in all their versions, which made straitd a
-// third larger. It must not know what the kinds are used for.
+// client-go's clientset registers all kinds of Kubernetes in all their versions, which made straitd
+// a third larger. It must not know what the kinds are used for.
 package builtin
 
 import (
 	"errors"
-	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -42,14 +41,14 @@ var (
 	parameters = runtime.NewParameterCodec(scheme)
 )
 
-// Clients are those of one API server. Make them with New. Each method makes a client; a namespace is empty
-// for all namespaces.
+// Clients are those of one API server. Make them with New. Each method makes a client; a namespace
+// is empty for all namespaces.
 type Clients struct {
 	authentication, coordination, core, discovery, events, networking rest.Interface
 }
 
-// Protobuf returns a configuration that asks for protobuf, which costs a fifth as much to decode as JSON. API
-// servers serve custom resources only as JSON.
+// Protobuf returns a configuration that asks for protobuf, which costs a fifth as much to decode as
+// JSON. API servers serve custom resources only as JSON.
 func Protobuf(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -63,7 +62,7 @@ func New(cfg *rest.Config) (*Clients, error) {
 	cfg.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(scheme, codecs).WithoutConversion()
 	shared, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("make API client: %w", err)
+		return nil, err
 	}
 	c := &Clients{}
 	var errs []error
@@ -84,10 +83,7 @@ func New(cfg *rest.Config) (*Clients, error) {
 		client, err := rest.RESTClientForConfigAndClient(of, shared)
 		*g.clients, errs = client, append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("make API client: %w", err)
-	}
-	return c, nil
+	return c, errors.Join(errs...)
 }
 
 // REST is a client for any path.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Informer returns an informer of the objects of a kind, in all namespaces, that a label selector matches;
-// false for a kind that has none here.
+// Informer returns an informer of the objects of a kind, in all namespaces, that a label selector
+// matches; false for a kind that has none here.
 func (c *Clients) Informer(kind, selector string) (i cache.SharedIndexInformer, is bool) {
 	switch kind {
 	case "Service":
