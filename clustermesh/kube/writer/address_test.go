@@ -108,14 +108,12 @@ func TestDerivedServiceOfTheImportsName(t *testing.T) {
 	if now.ResourceVersion != theirs.ResourceVersion {
 		t.Errorf("touched: %+v", now)
 	}
-	b.written(w)
-	if n := b.rests(w, total(w)); n != 0 {
+	if n := b.atRest(w); n != 0 {
 		t.Errorf("not settled: %d writes", n)
 	}
 	must(t, b.core.CoreV1().Services(b.ns).Delete(t.Context(), "serve", metav1.DeleteOptions{}))
 	only("serve")
-	b.written(w)
-	if n := b.rests(w, total(w)); n != 0 {
+	if n := b.atRest(w); n != 0 {
 		t.Errorf("not settled with the name that is free: %d writes", n)
 	}
 }

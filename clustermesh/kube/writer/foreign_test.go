@@ -163,7 +163,7 @@ func TestOldGroup(t *testing.T) {
 	b.foreign(exports, 20*time.Second, conditionsAre("Conflict=False", "Ready=True", "Valid=True"))
 	b.eventually("import", ready)
 	b.foreign(imports, 20*time.Second, has(2, b.clusterIP()))
-	if n := b.rests(w, total(w)); n != 0 {
+	if n := b.atRest(w); n != 0 {
 		t.Errorf("not settled: %v", w.Writes())
 	}
 
@@ -179,7 +179,7 @@ func TestOldGroup(t *testing.T) {
 		}
 		return nil
 	})
-	if n := b.rests(w, total(w)); n != 0 || len(failures(w)) > 0 {
+	if n := b.atRest(w); n != 0 || len(failures(w)) > 0 {
 		t.Errorf("%d writes at rest; failed: %v", n, failures(w))
 	}
 	b.calm(w)
@@ -226,8 +226,7 @@ func TestGKEImports(t *testing.T) {
 		}
 		return nil
 	})
-	b.written(w)
-	if n := b.rests(w, total(w)); n != 0 {
+	if n := b.atRest(w); n != 0 {
 		t.Errorf("not settled: %v", w.Writes())
 	}
 	theirs := view

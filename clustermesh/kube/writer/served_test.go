@@ -68,7 +68,7 @@ func TestWriterFollowsVersions(t *testing.T) {
 	if ps := w.Problems(); len(ps) != 1 || !ps[0].Warning || !strings.Contains(ps[0].Message, "v1alpha1") || !strings.Contains(ps[0].Message, "spec.ipFamilies") {
 		t.Errorf("problems %v", ps)
 	}
-	if n := b.rests(w, total(w)); n != 0 {
+	if n := b.atRest(w); n != 0 {
 		t.Errorf("not settled with the schema of v0.1.0: %v", w.Writes())
 	}
 	for k := range w.Writes() {
@@ -113,7 +113,7 @@ func TestWriterFollowsVersions(t *testing.T) {
 	})
 	b.written(w)
 	b.calm(w)
-	if n := b.rests(w, total(w)); n != 0 {
+	if n := b.atRest(w); n != 0 {
 		t.Errorf("not settled with v1beta1: %v", w.Writes())
 	}
 	now, err := b.core.CoreV1().Services(b.ns).Get(t.Context(), "derived-serve", metav1.GetOptions{})
@@ -168,7 +168,7 @@ func TestWriterWithoutStatusSubresource(t *testing.T) {
 	w.Submit(b.view(func(i *mcs.Import) { i.Ports = i.Ports[:1] }))
 	b.rests(w, 0)
 	must(t, check()) // a change of the spec keeps the status
-	if n := b.rests(w, total(w)); n != 0 {
+	if n := b.atRest(w); n != 0 {
 		t.Errorf("not settled: %v", w.Writes())
 	}
 	for k := range w.Writes() {
