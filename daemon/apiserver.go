@@ -198,6 +198,9 @@ func (k *kubernetes) report(status *api.Status) []clustermesh.Problem {
 	if k.maker != nil {
 		problems = append(problems, k.maker.problems()...)
 	}
+	if k.viewToken != nil {
+		problems = append(problems, k.viewToken.problems()...)
+	}
 	if k.publisher != nil {
 		problems = append(problems, k.publisher.problems()...)
 	}

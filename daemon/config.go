@@ -181,18 +181,20 @@ type AuthorityConfig struct {
 	// TokenFile holds a token of this node's service account, for the audience of package kube. A
 	// machine without RootFile proves with it which node it is.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// Make names the objects in which the leader makes the root and the cluster's own pin, if there are
-	// none.
+	// Make names the objects in which the leader makes the root, the cluster's own pin and the token of
+	// strait-view, if there are none.
 	Make *MakeConfig `json:"make,omitempty"`
 	// Publish names the ConfigMap in which the leader says what others need to pin this cluster.
 	Publish string `json:"publish,omitempty"`
 }
 
-// MakeConfig names a Secret for the root, a ConfigMap for the pins, and one that TrustLevelFile comes from.
+// MakeConfig names a Secret for the root, a ConfigMap for the pins, and one that TrustLevelFile comes from;
+// and a Secret for the token of strait-view, which is not made if its name is empty.
 type MakeConfig struct {
 	Secret     string `json:"secret"`
 	Pins       string `json:"pins"`
 	TrustLevel string `json:"believe"`
+	View       string `json:"view,omitempty"`
 }
 
 // leads reports whether this machine may write its cluster's record. With pins, that needs the root.

@@ -107,6 +107,9 @@ func openKubernetes(c Config, wake notify.Signal, log *slog.Logger) (*kubernetes
 	if m := c.Authority.Make; m != nil {
 		out.maker = &maker{chore: newChore[trustlevel.Missing](), client: client, namespace: k.Namespace, names: *m}
 	}
+	if m := c.Authority.Make; m != nil && m.View != "" {
+		out.viewToken = newTokenMaker(client, k.Namespace, m.View)
+	}
 	if name := c.Authority.Publish; name != "" {
 		out.publisher = &publisher{chore: newChore[string](), client: client, namespace: k.Namespace, name: name}
 	}
@@ -133,9 +136,10 @@ type kubernetes struct {
 	lent           *lent
 	client         kube.Client
 	host           string
-	namespace      string // strait's own
-	followsConfigs bool   // configurations of other clusters are accepted
-	maker          *maker // nil if the leader makes no keys
+	namespace      string      // strait's own
+	followsConfigs bool        // configurations of other clusters are accepted
+	maker          *maker      // nil if the leader makes no keys
+	viewToken      *tokenMaker // nil if the leader makes none
 	publisher      *publisher
 }
 
@@ -144,6 +148,9 @@ func (k *kubernetes) term(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.writes.Run(ctx, k.writer, k.mirrors, k.gke) })
 	g.Go(func() error { return k.dns.run(ctx) })
+	if k.viewToken != nil {
+		g.Go(func() error { return k.viewToken.run(ctx) })
+	}
 	if k.maker != nil {
 		g.Go(func() error { return k.maker.run(ctx) })
 	}

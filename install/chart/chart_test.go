@@ -233,7 +233,7 @@ func TestAuthority(t *testing.T) {
 	const token = "tokenFile:/etc/strait/authority/token]"
 	const files = members + pinned + token
 	auto := func(secret, pins string) string {
-		return "map[believeFile:/etc/strait/authority/believe make:map[believe:strait-believe pins:" + pins + " secret:" + secret + "] " + members + pinned +
+		return "map[believeFile:/etc/strait/authority/believe make:map[believe:strait-believe pins:" + pins + " secret:" + secret + " view:strait-view] " + members + pinned +
 			"publish:strait-this-cluster " + token
 	}
 	mounts, optional := []string{"pins.yaml", "strait-pins", "strait-believe", "strait-members", "strait.io/signer"}, []string{"root.key", "strait-authority"}

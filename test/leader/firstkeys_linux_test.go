@@ -35,13 +35,15 @@ func newKeyless(t *testing.T, size int) keyless {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	lab := apiserver.Lab(t, clusters)
-	t.Cleanup(func() { // when the daemon is gone, which would make them again
+	forget := func() {
 		_, err := lab.Kubectl(context.Background(), "c1", nil, "-n", "strait-system", "delete", "--ignore-not-found",
-			"secret/strait-authority", "configmap/strait-pins", "configmap/strait-believe", "configmap/strait-this-cluster")
+			"secret/strait-authority", "secret/strait-view", "configmap/strait-pins", "configmap/strait-believe", "configmap/strait-this-cluster")
 		if err != nil {
 			t.Error(err)
 		}
-	})
+	}
+	forget() // the token that strait install made
+	t.Cleanup(forget)
 	w := newWorldOf(t, size, nil, func(config tree) {
 		if config["cluster"] != "of-c1" {
 			return
@@ -60,7 +62,7 @@ func newKeyless(t *testing.T, size int) keyless {
 			delete(config["gossip"].(tree), "seeds")
 		}
 		config["authority"] = tree{"pinsFile": file("pins.yaml"), "tokenFile": file("token"), "believeFile": file("believe"),
-			"make":       tree{"secret": "strait-authority", "pins": "strait-pins", "believe": "strait-believe"},
+			"make":       tree{"secret": "strait-authority", "pins": "strait-pins", "believe": "strait-believe", "view": "strait-view"},
 			"membersDir": file("members"), "publish": "strait-this-cluster"}
 	})
 	node := fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: c1-node}, spec: {podCIDR: 10.77.1.0/24, podCIDRs: [10.77.1.0/24]}, "+
@@ -87,6 +89,21 @@ func (k keyless) made(object string) string {
 		text = string(plain)
 	}
 	return text
+}
+
+// token waits until the leader has made the token of strait-view.
+func (k keyless) token() (token string) {
+	k.Helper()
+	testutil.Eventually(k, within, func() error {
+		text, err := k.lab.Kubectl(k.Context(), "c1", nil, "-n", "strait-system", "get", "secret", "strait-view", "-o", "jsonpath={.data.token}")
+		if err != nil {
+			return err
+		}
+		plain, err := base64.StdEncoding.DecodeString(text)
+		token = string(plain)
+		return err
+	})
+	return token
 }
 
 // mount waits until the leader has made an object, and mounts it.
@@ -153,12 +170,16 @@ func TestFirstKeys(t *testing.T) {
 			slices.ContainsFunc(s.Clusters, func(c api.Cluster) bool { return c.Name == "of-c1" && c.Alive == 1 })
 	})
 	k.tells(pins)
+	token := k.token()
 	// As GitOps does again and again.
 	for range 2 {
 		k.run(k.bin("strait"), "upgrade", "--kubeconfig", k.lab.Kubeconfig(), "--context", "c1")
 	}
 	if k.made("secret/strait-authority") != root || k.made("configmap/strait-pins") != pins || k.made("configmap/strait-believe") != "pinned" {
 		t.Error("an upgrade changed the keys")
+	}
+	if now := k.token(); now != token || len(now) < 32 {
+		t.Errorf("the token of strait-view is %q, and was %q", now, token)
 	}
 	as := []string{"-n", "strait-system", "--as", account}
 	for _, c := range []struct {
@@ -168,6 +189,7 @@ func TestFirstKeys(t *testing.T) {
 		{"strait makes no Secret but", []string{"create", "secret", "generic", "other"}},
 		{"strait makes no ConfigMap but", []string{"create", "configmap", "other"}},
 		{"is forbidden", []string{"get", "secret", "strait-authority"}},
+		{"is forbidden", []string{"get", "secret", "strait-view"}},
 		{"is forbidden", []string{"patch", "configmap", "strait-pins", "-p", `{"data": {"pins.yaml": ""}}`}},
 		{"is forbidden", []string{"patch", "configmap", "strait", "-p", `{"data": {"strait.yaml": ""}}`}},
 		{"is forbidden", []string{"delete", "configmap", "strait-believe"}},

@@ -45,6 +45,11 @@ app.kubernetes.io/part-of: strait
 {{- if and (eq (include "strait.authority" .) "auto") .Values.ownWritesPolicy }}yes{{ end -}}
 {{- end }}
 
+{{- /* Whether the leader makes the token of strait-view. */ -}}
+{{- define "strait.makesViewToken" -}}
+{{- if and (include "strait.makesKeys" .) .Values.view.enabled .Values.view.makeToken }}yes{{ end -}}
+{{- end }}
+
 {{- /* The user and group of the pods of strait-view, which may ask the daemon of their node. */ -}}
 {{- define "strait.viewGroup" -}}65532{{- end }}
 
@@ -85,6 +90,7 @@ app.kubernetes.io/part-of: strait
 {{- if ne $mode "off" }}{{ $_ := set $authority "membersDir" "/etc/strait-members" }}{{ end -}}
 {{- if include "strait.makesKeys" . }}{{ $_ := set $authority "publish" "strait-this-cluster" }}{{ end -}}
 {{- if include "strait.makesKeys" . }}{{ $_ := set $authority "make" (dict "secret" $v.authority.secret "pins" $v.authority.configMap "believe" "strait-believe") }}{{ end -}}
+{{- if include "strait.makesViewToken" . }}{{ $_ := set $authority.make "view" "strait-view" }}{{ end -}}
 {{- $_ := set $c "authority" $authority -}}
 {{- if $v.view.enabled }}{{ $_ := set $c "viewGroup" (include "strait.viewGroup" . | int) }}{{ end -}}
 {{- with $v.cluster }}{{ $_ := set $c "cluster" . }}{{ end -}}
