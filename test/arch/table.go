@@ -62,6 +62,7 @@ var Table = []Package{
 	// For tests of who is trusted.
 	{Path: "clustermesh/authority/fake", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority"}},
 	{Path: "clustermesh/topology", Pure: true, Imports: []string{"clustermesh"}},
+	{Path: "clustermesh/replica/splice", Pure: true},
 	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh", "clustermesh/record", "clustermesh/topology"}},
 	{Path: "clustermesh/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "clustermesh/replica"}, Tests: []string{"clustermesh/authority/fake"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy", "internal/ovn"}, Tests: []string{"clustermesh/record"}},
