@@ -69,6 +69,8 @@ type Config struct {
 
 	// topology replaces topology.FullMesh, for tests.
 	topology topology.Topology
+	// oneWay is stream.Services.OneWay, for tests.
+	oneWay bool
 	// clock replaces time.Now where statements about other nodes are signed, for tests.
 	clock func() time.Time
 }
@@ -139,7 +141,7 @@ func New(cfg Config) (*Gossip, error) {
 	}, saved, time.Now())
 	g.self = g.node.Self()
 	var err error
-	if g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, stream.Services{Signer: g.signer(), Answerer: g.answerer(), Meter: g.meter}, g.log); err != nil {
+	if g.streams, err = stream.New(g.self, cfg.Keys, g.credentials(), host{g}, stream.Services{Signer: g.signer(), Answerer: g.answerer(), Meter: g.meter, OneWay: cfg.oneWay}, g.log); err != nil {
 		return g, err
 	}
 	g.do(func(n *node.Node, now time.Time) {

@@ -42,10 +42,11 @@ func (h host) Missed(o clustermesh.Origin, at netip.AddrPort) {
 }
 
 // Admit implements stream.Host.
-func (h host) Admit(p stream.Peer, addr string) (believed bool, err error) {
+func (h host) Admit(p stream.Peer, addr string) (_ stream.Session, believed bool, err error) {
 	shown := h.verify(p)
-	h.do(func(n *node.Node, now time.Time) { believed, err = n.Answered(peerOf(p), shown, addr, now) })
-	return believed, err
+	s := &session{Gossip: h.Gossip}
+	h.do(func(n *node.Node, now time.Time) { s.peer, believed, err = n.Answered(peerOf(p), shown, addr, now) })
+	return s, believed, err
 }
 
 // Accept implements stream.Host.
@@ -59,9 +60,9 @@ func (h host) Accept(p stream.Peer, addr string) (stream.Session, error) {
 	return s, nil
 }
 
-// Renewed implements stream.Host.
-func (h host) Renewed(to clustermesh.Origin) {
-	h.do(func(n *node.Node, now time.Time) { n.Renewed(to, now) })
+// Connected implements stream.Host.
+func (h host) Connected(to clustermesh.Origin, bothWays, again bool) {
+	h.do(func(n *node.Node, now time.Time) { n.Connected(to, bothWays, again, now) })
 }
 
 // WrongKey implements stream.Host.

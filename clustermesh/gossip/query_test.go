@@ -47,8 +47,10 @@ type intruder struct {
 	at netip.AddrPort
 }
 
-func (i intruder) Addr(clustermesh.Origin) netip.AddrPort  { return i.at }
-func (intruder) Admit(stream.Peer, string) (bool, error)   { return true, nil }
+func (i intruder) Addr(clustermesh.Origin) netip.AddrPort { return i.at }
+func (intruder) Admit(stream.Peer, string) (stream.Session, bool, error) {
+	return nil, true, nil
+}
 func (intruder) Missed(clustermesh.Origin, netip.AddrPort) {}
 func (intruder) Trusts(stream.Peer) error                  { return nil }
 func (intruder) Answer(net.Conn)                           {}

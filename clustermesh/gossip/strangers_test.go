@@ -105,7 +105,7 @@ func TestFloodIsNotBuffered(t *testing.T) {
 // asker is a daemon without a port: it asks others who they are.
 type asker struct{ stream.Host }
 
-func (asker) Admit(stream.Peer, string) (bool, error) { return true, nil }
+func (asker) Admit(stream.Peer, string) (stream.Session, bool, error) { return nil, true, nil }
 
 func newAsker(t *testing.T, o clustermesh.Origin) *stream.Streams {
 	t.Helper()

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/fxamacker/cbor/v2"
@@ -62,8 +63,11 @@ func Encode(m Message) ([]byte, error) { return Append(nil, m) }
 
 // Append appends what Encode returns to b, so that consecutive messages can reuse one buffer.
 func Append(b []byte, m Message) ([]byte, error) {
+	if d, ok := m.(*Deflated); ok {
+		return appendDeflated(b, d.Message)
+	}
 	var body any = m
-	size := 128
+	size := 0
 	if s, ok := m.(*Snapshot); ok {
 		records, seals, sealed := make([]any, len(s.Entries)), make([][]byte, len(s.Entries)), false
 		for i, e := range s.Entries {
@@ -76,16 +80,24 @@ func Append(b []byte, m Message) ([]byte, error) {
 		}
 		body = snapshotBody[any]{records, seals}
 	}
-	out, err := encode(b, envelope[any]{Version: wireVersion, Kind: m.Kind(), Body: body}, size)
+	return appendBody(b, m.Kind(), body, size)
+}
+
+// appendBody appends a message with a body of about so many bytes.
+func appendBody(b []byte, kind Kind, body any, size int) ([]byte, error) {
+	out, err := encode(b, envelope[any]{Version: wireVersion, Kind: kind, Body: body}, size+128)
 	if err != nil {
-		return nil, fmt.Errorf("encode message of kind %d: %w", m.Kind(), err)
+		return nil, fmt.Errorf("encode message of kind %d: %w", kind, err)
 	}
 	return out, nil
 }
 
 // Decode reads what Encode returned, in this build or another. It does not keep b. Each record of a
 // Snapshot is validated by itself: an invalid one goes to Rejected and does not stop the others.
-func Decode(b []byte) (Message, error) {
+func Decode(b []byte) (Message, error) { return decode(b, false) }
+
+// decode is Decode. What was inflated cannot be inflated again.
+func decode(b []byte, inflated bool) (Message, error) {
 	var env envelope[cbor.RawMessage]
 	if err := decMode.Unmarshal(b, &env); err != nil {
 		return nil, fmt.Errorf("decode envelope: %w", err)
@@ -107,6 +119,15 @@ func Decode(b []byte) (Message, error) {
 		m = &Vector{}
 	case KindAgree:
 		m = &Agree{}
+	case KindDelta:
+		m = &Delta{}
+	case KindHello:
+		m = &Hello{}
+	case KindDeflated:
+		if inflated {
+			return nil, errors.New("decode message: it is deflated twice")
+		}
+		return inflate(env.Body)
 	default:
 		return &Unknown{env.Kind}, nil
 	}

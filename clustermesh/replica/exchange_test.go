@@ -21,7 +21,7 @@ func pair(t *testing.T) *sim {
 // TestOneExchangeRepairsBothWays: whichever of two asks, both hold the same afterwards.
 func TestOneExchangeRepairsBothWays(t *testing.T) {
 	s := pair(t)
-	s.do(0, s.nodes[0].Exchange(s.peers[1]))
+	s.do(0, s.nodes[0].Connected(s.peers[1], false, true))
 	for len(s.flying) > 0 {
 		s.deliver(0, false, false)
 	}

@@ -2,8 +2,7 @@ package replica
 
 import "strait.io/strait/clustermesh"
 
-// Kind is a message's type on the wire. Numbers are never reused; 7 is reserved for deltas between
-// two versions of one record.
+// Kind is a message's type on the wire. Numbers are never reused.
 type Kind uint8
 
 // The kinds of messages.
@@ -14,6 +13,9 @@ const (
 	KindDigest   Kind = 4
 	KindVector   Kind = 5
 	KindAgree    Kind = 6
+	KindDelta    Kind = 7
+	KindDeflated Kind = 8
+	KindHello    Kind = 9
 )
 
 // Message is what replicas send to each other. A Message is never changed once made.
@@ -24,6 +26,8 @@ type Snapshot struct {
 	Entries []Entry
 	// Rejected are received records that are invalid. They are never sent.
 	Rejected []Rejected
+	// items are those of a Delta that Entries were made from, to be passed on.
+	items map[clustermesh.Origin]DeltaItem
 }
 
 // Rejected is a record that was not accepted.
@@ -88,6 +92,16 @@ type Vector struct {
 // Agree is the answer to a Digest that matches.
 type Agree struct{ Sender }
 
+// Hello says what its sender understands besides kinds 1 to 6. It is the first message on a stream
+// that is whole. A daemon that sends none understands no more.
+type Hello struct {
+	// Speaks is the highest of the levels below that the sender understands.
+	Speaks uint8 `cbor:"1,keyasint"`
+}
+
+// SpeaksDeltas is the level of Delta, and of messages that are deflated.
+const SpeaksDeltas = 1
+
 // Unknown is a message of a kind that this build does not know. It is ignored.
 type Unknown struct{ Type Kind }
 
@@ -108,6 +122,15 @@ func (*Vector) Kind() Kind { return KindVector }
 
 // Kind returns KindAgree.
 func (*Agree) Kind() Kind { return KindAgree }
+
+// Kind returns KindDelta.
+func (*Delta) Kind() Kind { return KindDelta }
+
+// Kind returns KindDeflated.
+func (*Deflated) Kind() Kind { return KindDeflated }
+
+// Kind returns KindHello.
+func (*Hello) Kind() Kind { return KindHello }
 
 // Kind returns the type that was received.
 func (u *Unknown) Kind() Kind { return u.Type }

@@ -66,6 +66,8 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 	out := Output{Neighbours: make(map[Peer]bool, len(gone)+len(fresh))}
 	for _, p := range gone {
 		r.peers.remove(p)
+		delete(r.audit.whole, p)
+		delete(r.speaks, p)
 		out.Neighbours[p] = false
 	}
 	if len(fresh) == 0 {

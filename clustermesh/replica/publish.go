@@ -79,9 +79,9 @@ func (r *Replica) write() Output {
 		return unpublishable(r.self, err)
 	}
 	r.writer.count++
-	e = e.Sealed(r.seal(e))
-	r.put(e, r.own(e.Record))
-	return r.publishNews(e)
+	c := change{now: e.Sealed(r.seal(e)), before: r.entries[r.self]}
+	r.put(c.now, r.own(e.Record))
+	return r.publishNews(c)
 }
 
 // PublishCluster writes the cluster's record, as its leader since electionEpoch. Content identical
@@ -111,9 +111,9 @@ func (r *Replica) PublishCluster(content clustermesh.Content, electionEpoch uint
 		return unpublishable(o, err)
 	}
 	r.writer.cluster, r.writer.said, r.writer.saidIn = next, content, e.version
-	e = e.Sealed(r.seal(e))
-	r.put(e, e.Record)
-	return r.publishNews(e)
+	c := change{now: e.Sealed(r.seal(e)), before: held}
+	r.put(c.now, e.Record)
+	return r.publishNews(c)
 }
 
 // says reports whether the cluster's record has this content, and the seal that this node would give

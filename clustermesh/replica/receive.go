@@ -41,6 +41,10 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 	switch m := m.(type) {
 	case *Snapshot:
 		return r.receiveSnapshot(from, m, doubts)
+	case *Delta:
+		return r.receiveDelta(from, m, doubts)
+	case *Hello:
+		r.speaks[from] = m.Speaks
 	case *Announce:
 		return r.receiveOffers(from, m.Offers, doubts)
 	case *Want:
@@ -60,7 +64,8 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 // pushed on. Records that we asked for are only announced, because most peers will have them.
 func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
 	out := r.reject(from, s.Rejected, doubted)
-	var pushed, repaired []Entry
+	var pushed, repaired []change
+	var again []Offer
 	for _, e := range s.Entries {
 		o := e.Record.Origin
 		_, wanted := r.asked[o]
@@ -78,9 +83,12 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
 			r.pace.hold(o, waiting{from, e.version, &kept, doubted})
 			continue
 		}
-		admitted, p, ok := r.admit(from, e) // first: a forged entry says nothing about its origin's clock
-		if by := r.early(e); ok && by > 0 {
-			p, ok = aheadProblem(from, o, by), false
+		admitted, p, ok := r.judge(from, e)
+		if _, differs := s.items[o]; !ok && differs {
+			// What is held can have another seal. The whole record shows whether its writer is to
+			// blame.
+			again = append(again, Offer{Origin: o, Version: e.version})
+			continue
 		}
 		if !ok {
 			r.refuse(&out, Rejected{Origin: o, Version: e.version}, p)
@@ -96,19 +104,30 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
 			r.writer.above(e.version.Epoch)
 		}
 		r.pace.taken[o]++
+		c := change{e, r.entries[o], s.items[o]}
 		r.put(e, admitted)
 		r.came(o)
 		out.Changed = append(out.Changed, o)
 		if wanted {
-			repaired = append(repaired, e)
+			repaired = append(repaired, c)
 		} else {
-			pushed = append(pushed, e)
+			pushed = append(pushed, c)
 		}
 	}
 	r.settle()
 	r.spread(&out, topology.News{From: from}, pushed)
 	r.spread(&out, topology.News{From: from, Repaired: true}, repaired)
+	out.add(r.receiveOffers(from, again, doubted))
 	return out
+}
+
+// judge returns what is admitted of a record, or why nothing is.
+func (r *Replica) judge(from Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {
+	admitted, p, ok := r.admit(from, e) // first: a forged entry says nothing about its origin's clock
+	if by := r.early(e); ok && by > 0 {
+		return admitted, aheadProblem(from, e.Record.Origin, by), false
+	}
+	return admitted, p, ok
 }
 
 // came notes that a record is not waited for any more. What a doubted peer sends must be valid for that.
@@ -210,22 +229,22 @@ func (r *Replica) receiveWant(from Peer, w *Want) Output {
 			entries = append(entries, e)
 		}
 	}
-	sendSnapshots(&out, from, entries)
+	r.sendSnapshots(&out, from, entries)
 	return out
 }
 
 // sendSnapshots sends records in chunks, the smallest first, so that one large record does not hold
 // up the rest.
-func sendSnapshots(out *Output, to Peer, entries []Entry) {
+func (r *Replica) sendSnapshots(out *Output, to Peer, entries []Entry) {
 	entries = slices.Clone(entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.size - b.size })
 	for len(entries) > 0 {
 		n, size := 0, 0
-		for n < len(entries) && (n == 0 || size+entries[n].size <= chunkBytes) {
-			size += entries[n].size
+		for n < len(entries) && (n == 0 || size+entries[n].Size() <= chunkBytes) {
+			size += entries[n].Size()
 			n++
 		}
-		out.send(to, &Snapshot{Entries: entries[:n:n]})
+		out.send(to, r.deflate(to, &Snapshot{Entries: entries[:n:n]}))
 		entries = entries[n:]
 	}
 }
@@ -353,7 +372,7 @@ func (r *Replica) give(out *Output, to Peer, entries []Entry) {
 	switch {
 	case len(entries) == 0:
 	case size <= giveBytes:
-		sendSnapshots(out, to, entries)
+		r.sendSnapshots(out, to, entries)
 	default:
 		out.send(to, &Announce{offersOf(entries)})
 	}

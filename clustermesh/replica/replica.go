@@ -9,9 +9,9 @@
 // How it works: only an origin itself writes its record. The larger version wins everywhere, so
 // replicas that have heard the same records hold the same. News is pushed to a few peers and
 // announced to the others. Once a tick, one random peer is asked whether it holds the same, which
-// repairs any loss. Silence alone never deletes a record; the record of a node is dropped once
-// its cluster no longer lists the node, and its daemon is not a live member or is not listed for a
-// minute.
+// repairs any loss; where both ends of a stream notice any loss, now and then (audit.go). Silence
+// alone never deletes a record; the record of a node is dropped once its cluster no longer lists
+// the node, and its daemon is not a live member or is not listed for a minute.
 package replica
 
 import (
@@ -114,6 +114,11 @@ type Replica struct {
 	// asked is what was asked for since the last tick, so that each version is asked for once.
 	asked  map[clustermesh.Origin]ask
 	doubts doubts
+	audit  audit
+	// speaks are the levels of Hello that neighbours have told.
+	speaks map[Peer]uint8
+	// origins are those of entries, by what identifies them in a Delta.
+	origins map[uint64]clustermesh.Origin
 	// rejected are the versions that were not accepted. For a while they are not asked for again.
 	rejected map[clustermesh.Origin]Version
 	pace     pace
@@ -138,6 +143,7 @@ type Replica struct {
 // New returns a replica that holds the entries of an earlier life. Self's own record stays in force
 // until the first Publish: until then, its content is unknown, not empty.
 func New(cfg Config, held []Entry) *Replica {
+	cfg = cfg.withDefaults()
 	r := &Replica{
 		self:     cfg.Self,
 		uid:      cfg.UID,
@@ -153,6 +159,9 @@ func New(cfg Config, held []Entry) *Replica {
 		digests:  map[clustermesh.ClusterName]sum{},
 		asked:    map[clustermesh.Origin]ask{},
 		doubts:   doubts{of: map[Peer]int{}},
+		audit:    audit{whole: map[Peer]bool{}},
+		speaks:   map[Peer]uint8{},
+		origins:  map[uint64]clustermesh.Origin{},
 		rejected: map[clustermesh.Origin]Version{},
 		pace:     newPace(),
 		missing:  map[clustermesh.Origin]bool{},
@@ -163,26 +172,6 @@ func New(cfg Config, held []Entry) *Replica {
 		absent:   map[clustermesh.Origin]absence{},
 		strays:   map[clustermesh.Origin]bool{},
 		topology: cfg.Topology,
-	}
-	if r.topology == nil {
-		r.topology = topology.Default()
-	}
-	if r.admit == nil {
-		r.admit = func(_ Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {
-			return e.Record, clustermesh.Problem{}, true
-		}
-	}
-	if r.seal == nil {
-		r.seal = func(Entry) []byte { return nil }
-	}
-	if r.own == nil {
-		r.own = func(rec clustermesh.Record) clustermesh.Record { return rec }
-	}
-	if r.alone == nil {
-		r.alone = func() bool { return false }
-	}
-	if r.ahead == nil {
-		r.ahead = func(clustermesh.Origin, uint64) time.Duration { return 0 }
 	}
 	for _, e := range held {
 		if r.newer(e) {
@@ -195,6 +184,31 @@ func New(cfg Config, held []Entry) *Replica {
 		r.writer.above(own.Record.Stamp.Epoch)
 	}
 	return r
+}
+
+// withDefaults returns the configuration with what stands for functions that are nil.
+func (cfg Config) withDefaults() Config {
+	if cfg.Topology == nil {
+		cfg.Topology = topology.Default()
+	}
+	if cfg.Admit == nil {
+		cfg.Admit = func(_ Peer, e Entry) (clustermesh.Record, clustermesh.Problem, bool) {
+			return e.Record, clustermesh.Problem{}, true
+		}
+	}
+	if cfg.Seal == nil {
+		cfg.Seal = func(Entry) []byte { return nil }
+	}
+	if cfg.Own == nil {
+		cfg.Own = func(rec clustermesh.Record) clustermesh.Record { return rec }
+	}
+	if cfg.Alone == nil {
+		cfg.Alone = func() bool { return false }
+	}
+	if cfg.Ahead == nil {
+		cfg.Ahead = func(clustermesh.Origin, uint64) time.Duration { return 0 }
+	}
+	return cfg
 }
 
 // Records returns what is admitted of each origin's latest record. It is never changed afterwards.
@@ -286,10 +300,11 @@ func (r *Replica) Synced() bool { return r.synced }
 // Epoch returns the epoch of what this replica writes about its own node.
 func (r *Replica) Epoch() uint64 { return r.writer.epoch }
 
-// Tick is called about once a second. It opens a digest exchange with one random peer, and does
-// what is due.
+// Tick is called about once a second. It opens a digest exchange with one random peer, unless the
+// stream to that is whole and no audit is due, and does what is due.
 func (r *Replica) Tick(rng *rand.Rand) Output {
 	r.lead.tick()
+	r.audit.asked = false
 	if r.ticks++; r.ticks%rejectedTicks == 0 {
 		clear(r.rejected)
 	}
@@ -299,7 +314,9 @@ func (r *Replica) Tick(rng *rand.Rand) Output {
 	out.add(r.tickPace())
 	out.add(r.dropLeft())
 	if all := r.peers.list; len(all) > 0 {
-		out.send(all[rng.IntN(len(all))], r.digest())
+		if p := all[rng.IntN(len(all))]; r.audits(p, rng) {
+			out.send(p, r.digest())
+		}
 	}
 	return out
 }
@@ -321,6 +338,7 @@ func (r *Replica) put(e Entry, admitted clustermesh.Record) {
 		d.toggle(old)
 	} else {
 		r.countMore(o, 1)
+		r.origins[identify(o)] = o
 	}
 	d.toggle(e)
 	r.digests[o.Cluster] = d
@@ -402,6 +420,7 @@ func (r *Replica) drop(e Entry) {
 	d.toggle(e)
 	r.digests[o.Cluster] = d
 	delete(r.entries, o)
+	delete(r.origins, identify(o))
 	r.countMore(o, -1)
 	if o.Node == "" {
 		delete(r.history, o.Cluster)
@@ -412,12 +431,4 @@ func (r *Replica) drop(e Entry) {
 	if o.Node == "" {
 		r.strayOf(o.Cluster)
 	}
-}
-
-// Exchange opens a digest exchange with one peer. Call it after a broken stream to the peer has
-// been reopened.
-func (r *Replica) Exchange(p Peer) Output {
-	var out Output
-	out.send(p, r.digest())
-	return out
 }

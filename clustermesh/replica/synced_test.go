@@ -25,7 +25,7 @@ func meet(t *testing.T, a, b *Replica, pa, pb Peer) {
 			}
 		}
 	}
-	send(a, a.Exchange(pb))
+	send(a, a.Connected(pb, false, true))
 	for len(post) > 0 {
 		m := post[0]
 		post = post[1:]

@@ -13,7 +13,7 @@ import "strait.io/strait/clustermesh"
 // lead to, in any order. Self is one of them, even if it is not listed.
 type Topology interface {
 	// Neighbours returns the members to which a daemon keeps a stream, the only ones with which it exchanges
-	// records. It must be symmetric, because a stream carries one direction and each side opens its own. The
+	// records. It must be symmetric: both ends of a stream keep it, and either can dial. The
 	// graph over all members must be connected: otherwise records do not reach every member.
 	Neighbours(self clustermesh.Origin, members []clustermesh.Origin) []clustermesh.Origin
 	// Spread returns which neighbours are sent new records, and which only get their versions, so that they

@@ -63,7 +63,7 @@ var Table = []Package{
 	{Path: "clustermesh/authority/fake", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority"}},
 	{Path: "clustermesh/topology", Pure: true, Imports: []string{"clustermesh"}},
 	{Path: "clustermesh/replica/splice", Pure: true},
-	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh", "clustermesh/record", "clustermesh/topology"}},
+	{Path: "clustermesh/replica", Pure: true, Imports: []string{"clustermesh", "clustermesh/record", "clustermesh/replica/splice", "clustermesh/topology"}},
 	{Path: "clustermesh/trust", Pure: true, Imports: []string{"clustermesh", "clustermesh/authority", "clustermesh/replica"}, Tests: []string{"clustermesh/authority/fake"}},
 	{Path: "clustermesh/object", Pure: true, Imports: []string{"clustermesh", "clustermesh/policy", "internal/ovn"}, Tests: []string{"clustermesh/record"}},
 	// What strait writes: for those that decide, those that write, the metrics and strait uninstall.
@@ -279,7 +279,7 @@ var Table = []Package{
 	// It attacks with the packages that daemons speak gossip with.
 	{Path: "test/redteam", Tests: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/gossip", "clustermesh/gossip/stream", "clustermesh/replica",
-		"daemon/api", "daemon/api/client", "datapath/socklb/inspect", "test/pages",
+		"clustermesh/replica/splice", "daemon/api", "daemon/api/client", "datapath/socklb/inspect", "test/pages",
 	}},
 	{Path: "test/locality", Tests: []string{"daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "internal/fabric"}},
 	{Path: "test/install", Tests: []string{"test/kubelab/apiserver", "test/pages"}},

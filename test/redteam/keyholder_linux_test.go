@@ -27,34 +27,44 @@ type keyholder struct {
 	w    *world
 	self stream.Peer
 	udp  *net.UDPConn
-	// asked has the nodes that asked it for records.
-	asked *sync.Map
+	// asked has the nodes that asked it for records, and heard the entries that it was sent, by
+	// origin.
+	asked, heard *sync.Map
 }
 
 // keyholder speaks in the name of a daemon, of a cluster with a UID.
 func (w *world) keyholder(as clustermesh.Origin, uid string) *keyholder {
 	w.Helper()
+	return w.keyholderWith(stream.Credentials{}, as, uid)
+}
+
+// keyholderWith has a node's key besides, and shows a statement.
+func (w *world) keyholderWith(mine stream.Credentials, as clustermesh.Origin, uid string) *keyholder {
+	w.Helper()
 	var self stream.Peer
 	self.Origin, self.Boot, self.UID = as, uint64(time.Now().UnixNano()), uid
-	asked := &sync.Map{}
-	s, err := stream.New(self.Peer, w.keys, stream.Credentials{}, everybody{asked}, stream.Services{}, slog.New(slog.DiscardHandler))
+	asked, heard := &sync.Map{}, &sync.Map{}
+	s, err := stream.New(self.Peer, w.keys, mine, everybody{asked, heard}, stream.Services{}, slog.New(slog.DiscardHandler))
 	w.must(err)
 	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: stranger(20).AsSlice()})
 	w.must(err)
 	w.Cleanup(func() { udp.Close() })
-	return &keyholder{s, w, self, udp, asked}
+	return &keyholder{s, w, self, udp, asked, heard}
 }
 
 // everybody is the stream.Host of a keyholder, which talks to all daemons where the daemons of this test are.
-type everybody struct{ asked *sync.Map }
+type everybody struct{ asked, heard *sync.Map }
 
 func (everybody) Addr(o clustermesh.Origin) netip.AddrPort {
 	return gossipOf(map[clustermesh.ClusterName]byte{"west": westNumber, "east": eastNumber, "north": northNumber}[o.Cluster])
 }
-func (everybody) Admit(stream.Peer, string) (bool, error)   { return false, nil }
 func (everybody) Missed(clustermesh.Origin, netip.AddrPort) {}
-func (everybody) Renewed(clustermesh.Origin)                {}
+func (everybody) Connected(clustermesh.Origin, bool, bool)  {}
 func (everybody) WrongKey(string)                           {}
+
+func (e everybody) Admit(p stream.Peer, _ string) (stream.Session, bool, error) {
+	return hearing{e, p.Origin}, false, nil
+}
 
 func (e everybody) Accept(p stream.Peer, _ string) (stream.Session, error) {
 	return hearing{e, p.Origin}, nil
@@ -71,8 +81,17 @@ func (h hearing) Receive(message []byte) error {
 	if len(message) == 0 {
 		return nil
 	}
-	if m, err := replica.Decode(message); err == nil && m.Kind() == replica.KindWant {
+	m, err := replica.Decode(message)
+	if err != nil {
+		return nil
+	}
+	switch m := m.(type) {
+	case *replica.Want:
 		h.asked.Store(h.from, true)
+	case *replica.Snapshot:
+		for _, e := range m.Entries {
+			h.heard.Store(e.Record.Origin, e)
+		}
 	}
 	return nil
 }

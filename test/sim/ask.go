@@ -33,6 +33,7 @@ type answer struct {
 	machine  *Machine
 	peer     member.Peer
 	session  *node.Session // the other side's; nil if the answer is this daemon's own
+	own      *node.Session // this side's
 	believed bool
 	err      error
 }
@@ -60,7 +61,7 @@ func (m *Machine) connect(at netip.AddrPort, done func(answer)) {
 		a := answer{machine: t, peer: t.node.Self()}
 		its := t.shows()
 		m.do(func(n *node.Node, now time.Time) {
-			a.believed, a.err = n.Answered(its, w.verify(n, its), at.String(), now)
+			a.own, a.believed, a.err = n.Answered(its, w.verify(n, its), at.String(), now)
 		})
 		mine := m.shows()
 		if a.err == nil && a.believed {

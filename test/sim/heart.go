@@ -19,7 +19,7 @@ func (m *Machine) hearts() {
 	}
 	for _, c := range m.in {
 		if m.net.now-c.heard > readTimeout {
-			c.close()
+			c.endAt(m)
 		}
 	}
 	m.sendHearts()
@@ -31,22 +31,23 @@ func (c *conn) watchOut() {
 	if w.talk(c.stream.from, c.to) {
 		c.acked = w.now
 		if c.closed || c.to.life != c.toLife { // the machine answers that it knows nothing of it
-			c.broke()
+			c.endAt(c.stream.from)
 		}
 	}
 	if w.now-c.acked > userTimeout {
-		c.broke()
+		c.endAt(c.stream.from)
 	}
 }
 
-// sendHearts sends a heartbeat on each connection. Those to the machines of a cluster arrive together, so that they
-// are one event, except those that are lost at first or wait behind messages.
+// sendHearts sends a heartbeat on each connection on which nothing else was sent. Those to the
+// machines of a cluster arrive together, so that they are one event, except those that are lost at
+// first or wait behind messages.
 func (m *Machine) sendHearts() {
 	w := m.net
 	groups := map[clustermesh.ClusterName][]*conn{}
 	var clusters []clustermesh.ClusterName
 	for _, c := range m.out {
-		if c.broken {
+		if c.broken || c.sent > 0 && w.now-c.sent < heartbeat {
 			continue
 		}
 		late := w.late(1, w.base(m, c.to))

@@ -20,6 +20,7 @@ const (
 	doubtedFor   = 5 * time.Second
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
+	yield        = 2 * time.Second
 )
 
 // stream is a machine's stream to a neighbour. Messages wait while there is no connection.
@@ -47,7 +48,7 @@ const maxDecoded = 1 << 12
 // decode returns what a receiver decodes. That differs from what was sent only if that has records. The same bytes
 // are decoded once for all, because a Message is never changed.
 func (w *Network) decode(p *packet) replica.Message {
-	if p.kind != replica.KindSnapshot {
+	if p.kind != replica.KindSnapshot && p.kind != replica.KindDeflated {
 		return p.message
 	}
 	id := maphash.Bytes(hashed, p.bytes)
@@ -81,7 +82,11 @@ func (m *Machine) follow(neighbours map[clustermesh.Origin]bool) {
 		case neighbours[o] && s == nil:
 			s = &stream{from: m, to: o, backoff: firstBackoff}
 			m.streams[o] = s
-			m.after(0, s.dial)
+			if c := m.cameFrom(o); c != nil {
+				s.takes(c)
+			} else {
+				m.after(s.patience(), s.dialSoon)
+			}
 		case !neighbours[o] && s != nil:
 			s.closed = true
 			delete(m.streams, o)
@@ -117,6 +122,60 @@ func (m *Machine) conns() (out []*conn) {
 	return out
 }
 
+// patience is how long the machine waits for the other one to dial.
+func (s *stream) patience() time.Duration {
+	if s.from.Self.Compare(s.to) < 0 {
+		return 0
+	}
+	return yield
+}
+
+// cameFrom is a connection that another machine has opened, and on which this one does not send
+// yet.
+func (m *Machine) cameFrom(o clustermesh.Origin) *conn {
+	for _, c := range slices.Backward(m.in) {
+		if c.stream.from.Self == o && c.dialled && !c.closed && !c.broken && c.back == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// takes has the machine send on a connection that the other one has opened.
+func (s *stream) takes(c *conn) {
+	m := s.from
+	b := newConn(s, c.stream.from, c.answers)
+	b.back, c.back = c, b
+	s.begin(b)
+	if c.session.Trusted() {
+		s.locate()
+		return
+	}
+	m.after(doubtedFor, func() {
+		if s.conn == b && !c.session.Trusted() {
+			s.dial()
+		}
+	})
+}
+
+// locate dials a machine that has dialled this one, to know where it is.
+func (s *stream) locate() {
+	m := s.from
+	at := m.node.Addr(s.to, m.clock())
+	m.connect(at, func(a answer) {
+		if a.err != nil || a.peer.Origin != s.to || !a.believed {
+			m.do(func(n *node.Node, now time.Time) { n.Missed(s.to, at, now) })
+		}
+	})
+}
+
+// dialSoon dials, unless there is a connection by then.
+func (s *stream) dialSoon() {
+	if s.conn == nil {
+		s.dial()
+	}
+}
+
 // dial opens the stream, and tries again until it is open.
 func (s *stream) dial() {
 	if s.closed {
@@ -135,7 +194,9 @@ func (s *stream) dial() {
 			m.do(func(n *node.Node, now time.Time) { n.Missed(s.to, at, now) })
 		}
 		if a.err != nil {
-			s.retry()
+			if s.conn == nil {
+				s.retry()
+			}
 			return
 		}
 		s.opened(a)
@@ -150,33 +211,54 @@ func (s *stream) retry() {
 		s.backoff = firstBackoff
 	}
 	s.began = 0
-	s.from.after(s.from.pause(s.backoff), s.dial)
+	s.from.after(s.from.pause(s.backoff)+s.patience(), s.dialSoon)
 	s.backoff = min(2*s.backoff, lastBackoff)
 }
 
-// opened sends what waits, and heartbeats.
+// opened begins with a connection that this machine has opened. If the other one has opened one at
+// the same time, that which the lower of the two has dialled stays.
 func (s *stream) opened(a answer) {
 	m := s.from
-	s.began = m.net.now
-	c := newConn(s, a.machine, a.session)
-	s.conn = c
-	if s.again {
-		m.do(func(n *node.Node, now time.Time) { n.Renewed(s.to, now) })
+	if old := s.conn; old != nil {
+		if old.back != nil && old.back.dialled && s.to.Compare(m.Self) < 0 && m.net.now-old.began <= dialTimeout && old.back.session.Trusted() {
+			return
+		}
+		s.conn = nil
+		old.end(m)
 	}
+	c := newConn(s, a.machine, a.session)
+	c.dialled, c.answers = true, a.own
+	s.begin(c)
+	if their := a.machine.streams[m.Self]; their != nil && !their.closed {
+		if old := their.conn; old != nil {
+			their.conn = nil
+			old.end(a.machine)
+		}
+		their.takes(c)
+	}
+	if !a.believed {
+		m.after(doubtedFor, func() {
+			if s.conn == c {
+				s.conn = nil
+				c.end(m)
+				s.dial()
+			}
+		})
+	}
+}
+
+// begin sends what waits, and heartbeats.
+func (s *stream) begin(c *conn) {
+	m := s.from
+	s.began = m.net.now
+	s.conn = c
+	again := s.again
+	m.do(func(n *node.Node, now time.Time) { n.Connected(s.to, true, again, now) })
 	s.again = true
 	waiting := s.waiting
 	s.waiting = nil
 	for _, f := range waiting {
 		c.send(f)
-	}
-	if !a.believed {
-		m.after(doubtedFor, func() {
-			if s.conn == c {
-				c.end(m)
-				s.conn = nil
-				s.dial()
-			}
-		})
 	}
 }
 

@@ -13,7 +13,7 @@ type Traffic struct {
 	Messages, Heartbeats  int
 	Bytes, HeartbeatBytes int
 	// Of are the messages by kind.
-	Of [8]int
+	Of [10]int
 }
 
 // Since returns what was sent since then.

@@ -89,6 +89,8 @@ func (n *Node) checkClock() {
 	}
 	if n.replica.Refused() {
 		n.begin()
+	} else {
+		n.replica.Hurry() // only an exchange shows whether others refuse it
 	}
 	n.problem("clock", self.Problem(clustermesh.Problem{
 		Code:    problem.ClockSetBack,

@@ -73,21 +73,22 @@ func (n *Node) meet(p Peer, shown Shown, addr string) (*Session, error) {
 	return s, nil
 }
 
-// Answered decides about the daemon that answered at an address: whether this one may talk to it, and whether
-// it is believed to be its node. It refuses a peer of a cluster that is not pinned if the name of its cluster
-// belongs to another cluster.
-func (n *Node) Answered(p Peer, shown Shown, addr string, now time.Time) (believed bool, err error) {
+// Answered decides about the daemon that answered at an address: whether this one may talk to it,
+// and whether it is believed to be its node. It refuses a peer of a cluster that is not pinned if
+// the name of its cluster belongs to another cluster. The session is for what the peer sends on
+// this connection, if anything.
+func (n *Node) Answered(p Peer, shown Shown, addr string, now time.Time) (s *Session, believed bool, err error) {
 	n.now = now
-	s, err := n.meet(p, shown, addr)
+	s, err = n.meet(p, shown, addr)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	believed = s.first == authority.Trusted
 	at, wrong := netip.ParseAddrPort(addr)
 	if wrong == nil && believed && p.Origin != n.cfg.Self && n.trust.Pins() != nil && n.trust.Proves(s.proof()) {
 		n.dialled(p.Origin, at, true)
 	}
-	return believed, nil
+	return s, believed, nil
 }
 
 // Opened decides about a daemon that opened a stream from a host. It refuses what Answered refuses, and a

@@ -90,7 +90,7 @@ func TestBelieve(t *testing.T) {
 			id := member.ID{Origin: c.o, Boot: 7}
 			n.contacts.Join(id, n.cfg.Bind, at)
 			p := Peer{Peer: member.Peer{ID: id, UID: "it"}, Key: c.key.Public(), Statement: c.shows}
-			if believed, err := n.Answered(p, verified(n, p), n.cfg.Bind.String(), at); err != nil || believed != c.alive {
+			if _, believed, err := n.Answered(p, verified(n, p), n.cfg.Bind.String(), at); err != nil || believed != c.alive {
 				t.Errorf("who dials it believes: %v, %v", believed, err)
 			}
 			if _, free := n.cfg.Owners.Belongs(c.o.Cluster, "another"); free != (c.pins != nil) {
@@ -141,7 +141,7 @@ func TestUnprovenIsNowhereProven(t *testing.T) {
 		id := member.ID{Origin: o, Boot: 7}
 		n.contacts.Join(id, n.cfg.Bind, at)
 		p := Peer{Peer: member.Peer{ID: id, UID: "it"}, Key: c.key.Public()}
-		believed, err := n.Answered(p, verified(n, p), n.cfg.Bind.String(), at)
+		_, believed, err := n.Answered(p, verified(n, p), n.cfg.Bind.String(), at)
 		if where := n.State().Proven; err != nil || !believed || (where.Len() > 0) != c.proven {
 			t.Errorf("with its key %v, accepted: %v, %v; it is proven at %v", c.proven, believed, err, where)
 		}

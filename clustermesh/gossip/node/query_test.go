@@ -45,7 +45,7 @@ func TestQueryNeedsProof(t *testing.T) {
 		n.Publish(placed(n.cfg.Self, 0, "1"), at)
 		n.replica.Receive(origin("nobody", "n1"), &replica.Snapshot{Entries: []replica.Entry{e.Sealed(authority.Seal(its, raw, signed))}})
 		p := Peer{Peer: member.Peer{ID: member.ID{Origin: o, Boot: 7}, UID: "it"}, Key: c.key.Public()}
-		if believed, err := n.Answered(p, verified(n, p), n.cfg.Bind.String(), at); err != nil || believed != c.believed {
+		if _, believed, err := n.Answered(p, verified(n, p), n.cfg.Bind.String(), at); err != nil || believed != c.believed {
 			t.Errorf("%s: believed %v, %v", c.what, believed, err)
 		}
 		if err := n.Query(p, verified(n, p)); (err == nil) != c.may {

@@ -58,10 +58,11 @@ func (n *Node) admit(by replica.Peer, e replica.Entry) (clustermesh.Record, clus
 	return n.trust.Admit(by, e, n.now)
 }
 
-// Renewed opens an exchange with a neighbour, after the stream to it was reopened.
-func (n *Node) Renewed(to clustermesh.Origin, now time.Time) {
+// Connected notes that a stream to a neighbour begins, or that messages to it were dropped; see
+// replica.Replica.Connected.
+func (n *Node) Connected(to clustermesh.Origin, whole, again bool, now time.Time) {
 	n.now = now
-	n.apply(n.replica.Exchange(to))
+	n.apply(n.replica.Connected(to, whole, again))
 }
 
 // Repin replaces the pins, and admits the records again for which that may make a difference.

@@ -47,7 +47,11 @@ func (s *Streams) accept(ctx context.Context, conn *tls.Conn) {
 		}
 		defer s.crowd.leave(in)
 	}
-	err = s.read(conn, session)
+	if conn.ConnectionState().NegotiatedProtocol == bothWays {
+		err = s.takes(ctx, conn, peer, session)
+	} else {
+		err = s.read(conn, session)
+	}
 	if ctx.Err() == nil {
 		s.log.Debug("record stream ended", "from", peer.Origin, "err", err)
 	}
@@ -65,15 +69,21 @@ func hangUp(conn net.Conn) {
 // keptFrame is the largest buffer, in bytes, that a stream keeps for its next message.
 const keptFrame = 64 << 10
 
-// read receives a peer's messages until the stream ends, and returns why it did.
+// read receives the messages of a peer that alone writes, until the stream ends, and returns why it
+// did.
 func (s *Streams) read(conn net.Conn, session Session) error {
 	r := bufio.NewReaderSize(conn, 32<<10)
+	return readAll(conn, session, func(buf []byte) ([]byte, error) { return ReadFrame(r, buf) })
+}
+
+// readAll receives a peer's messages until one cannot be read, and returns why.
+func readAll(conn net.Conn, session Session, read func(buf []byte) ([]byte, error)) error {
 	var buf []byte
 	for {
 		if err := conn.SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
 			return err
 		}
-		frame, err := ReadFrame(r, buf)
+		frame, err := read(buf)
 		if err != nil {
 			return err
 		}

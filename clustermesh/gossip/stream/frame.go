@@ -33,14 +33,5 @@ func ReadFrame(r io.Reader, buf []byte) ([]byte, error) {
 	if size > maxFrame {
 		return nil, fmt.Errorf("read frame: %d bytes, more than the limit of %d", size, maxFrame)
 	}
-	buf = buf[:0]
-	for len(buf) < size {
-		n := min(size-len(buf), 64<<10)
-		start := len(buf)
-		buf = append(buf, make([]byte, n)...)
-		if _, err := io.ReadFull(r, buf[start:]); err != nil {
-			return nil, err
-		}
-	}
-	return buf, nil
+	return readBytes(r, buf, size)
 }

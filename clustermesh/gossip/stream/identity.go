@@ -25,8 +25,20 @@ import (
 	"strait.io/strait/internal/gossipkey"
 )
 
-// streamProtocol is the ALPN protocol of record streams.
-const streamProtocol = "strait-records/1"
+// The ALPN protocols of records: on bothWays both sides write, and on streamProtocol, which alone
+// older daemons have, only the one that dialled.
+const (
+	bothWays       = "strait-records/2"
+	streamProtocol = "strait-records/1"
+)
+
+// records are those that this daemon has, the better one first.
+func (s *Streams) records() []string {
+	if s.services.OneWay {
+		return []string{streamProtocol}
+	}
+	return []string{bothWays, streamProtocol}
+}
 
 // ErrWrongKey is member.ErrWrongKey.
 var ErrWrongKey = member.ErrWrongKey

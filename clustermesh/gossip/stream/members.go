@@ -15,7 +15,7 @@ const membersProtocol = "strait-members/1"
 // that it has the gossip key. members is set if the connection is memberlist's; otherwise it is a
 // stream for Run.
 func (s *Streams) Handshake(ctx context.Context, raw net.Conn) (conn net.Conn, members bool, err error) {
-	protocols := []string{streamProtocol, membersProtocol}
+	protocols := append(s.records(), membersProtocol)
 	if s.services.Signer != nil && s.services.Signer.Signs() {
 		protocols = append(protocols, signerProtocol)
 	}
@@ -38,8 +38,11 @@ func (s *Streams) Handshake(ctx context.Context, raw net.Conn) (conn net.Conn, m
 
 // DialMembers opens a connection for memberlist.
 func (s *Streams) DialMembers(ctx context.Context, addr string) (net.Conn, error) {
-	conn, _, err := s.dialFor(ctx, addr, membersProtocol)
-	return conn, err
+	conn, _, _, err := s.dialFor(ctx, addr, membersProtocol)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
 }
 
 func refusesProtocol(err error) bool {

@@ -40,7 +40,7 @@ func handshake(t *testing.T, at, by *end, protocols ...string) (members bool, er
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	go func() {
-		if conn, _, err := by.dialFor(ctx, l.Addr().String(), protocols...); err == nil {
+		if conn, _, _, err := by.dialFor(ctx, l.Addr().String(), protocols...); err == nil {
 			_, _ = io.Copy(io.Discard, conn)
 			conn.Close()
 		}

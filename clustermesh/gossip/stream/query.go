@@ -47,7 +47,7 @@ func (s *Streams) Query(ctx context.Context, to clustermesh.Origin) (net.Conn, e
 	if !addr.IsValid() {
 		return nil, fmt.Errorf("no address of %s is known", to)
 	}
-	conn, peer, err := s.dialFor(ctx, addr.String(), queryProtocol)
+	conn, peer, _, err := s.dialFor(ctx, addr.String(), queryProtocol)
 	if err != nil {
 		if refusesProtocol(err) {
 			err = ErrNoAnswerer

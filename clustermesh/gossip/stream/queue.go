@@ -24,19 +24,22 @@ type sender struct {
 	cancel context.CancelFunc
 	ready  notify.Signal
 	renew  notify.Signal // the stream must be reopened
+	came   notify.Signal // the neighbour opened a connection
+	work   sync.WaitGroup
 	// total counts the bytes that wait, and are written now, for all neighbours.
 	total *atomic.Int64
 
 	mu     sync.Mutex
 	queue  [][]byte
-	bytes  int // in queue
-	taken  int // being written
+	bytes  int  // in queue
+	taken  int  // being written
+	drops  bool // since the last call of lost
 	closed bool
 }
 
 func newSender(to clustermesh.Origin, total *atomic.Int64) *sender {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sender{to: to, ctx: ctx, cancel: cancel, ready: notify.New(), renew: notify.New(), total: total}
+	return &sender{to: to, ctx: ctx, cancel: cancel, ready: notify.New(), renew: notify.New(), came: notify.New(), total: total}
 }
 
 // close ends the stream, and drops what waits for it.
@@ -53,6 +56,7 @@ func (s *sender) offer(message []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.queue) >= maxQueued || s.bytes+len(message) > maxQueuedBytes {
+		s.drops = true
 		return false
 	}
 	s.queue = append(s.queue, message)
@@ -80,10 +84,20 @@ func (s *sender) written() {
 	s.taken = 0
 }
 
+// lost reports whether messages were dropped since it was called last.
+func (s *sender) lost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	drops := s.drops
+	s.drops = false
+	return drops
+}
+
 // drop empties the queue.
 func (s *sender) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.drops = s.drops || len(s.queue) > 0
 	s.total.Add(-int64(s.bytes))
 	s.queue, s.bytes = nil, 0
 }

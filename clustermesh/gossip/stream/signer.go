@@ -49,7 +49,7 @@ var ErrNoSigner = errors.New("it signs no statements")
 // AskSigner sends a request to the signer at an address, and returns the answer. Request is called with
 // the channel and what the signer sends first; if it returns an error, nothing is sent.
 func (s *Streams) AskSigner(ctx context.Context, addr netip.AddrPort, request func(channel, introduction []byte) ([]byte, error)) ([]byte, error) {
-	conn, _, err := s.dialFor(ctx, addr.String(), signerProtocol)
+	conn, _, _, err := s.dialFor(ctx, addr.String(), signerProtocol)
 	if err != nil {
 		if refusesProtocol(err) {
 			err = ErrNoSigner

@@ -29,7 +29,7 @@ func servicesOf(e *end, name string) (s Services) {
 	if name == "signer" {
 		s.Signer = notary{new(atomic.Bool)}
 	}
-	if name != "older" {
+	if s.OneWay = name == "older"; !s.OneWay {
 		s.Answerer = e
 	}
 	return s

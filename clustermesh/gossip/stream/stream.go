@@ -1,6 +1,7 @@
-// Package stream carries messages between daemons: one encrypted stream to each neighbour, on which
-// only we write. The neighbour has its own stream to us. Daemons that sign statements also answer
-// requests, and those of one cluster answer each other's queries, each on a connection of its own.
+// Package stream carries messages between daemons: one encrypted connection with each neighbour, on
+// which both write, whichever of the two dialled it. Older daemons have one for each direction
+// instead. Daemons that sign statements also answer requests, and those of one cluster answer each
+// other's queries, each on a connection of its own.
 //
 // Inputs are the neighbours to keep a stream to (Follow), messages (Send), streams that peers open,
 // the gossip key, with which both sides prove that they belong to one clusterset, and the Credentials,
@@ -56,19 +57,20 @@ type Host interface {
 	Addr(neighbour clustermesh.Origin) netip.AddrPort
 	// Missed is called with an address that Addr returned, where the neighbour did not prove who it is.
 	Missed(neighbour clustermesh.Origin, addr netip.AddrPort)
-	// Admit returns an error unless we may talk to the daemon that answers at an address, and whether
-	// it is believed to be its node. Accept returns an error unless the daemon that opened a stream from
-	// a host may talk to us.
-	Admit(p Peer, addr string) (believed bool, err error)
+	// Admit returns an error unless we may talk to the daemon that answers at an address, and
+	// whether it is believed to be its node; and what takes its messages, if the connection carries
+	// any. Accept returns an error unless the daemon that opened a stream from a host may talk to
+	// us.
+	Admit(p Peer, addr string) (s Session, believed bool, err error)
 	Accept(p Peer, host string) (Session, error)
-	// Renewed is called when a stream to a neighbour has been reopened. Messages in transit on the
-	// broken stream are lost.
-	Renewed(to clustermesh.Origin)
+	// Connected is called when a stream to a neighbour begins, and whether both write on it. Again
+	// says that messages were lost: in transit on the one before, or because too many waited.
+	Connected(to clustermesh.Origin, bothWays, again bool)
 	// WrongKey is called with a host whose gossip key differs.
 	WrongKey(host string)
 }
 
-// Session takes what comes on one connection that a peer opened.
+// Session takes what comes on one connection with a peer.
 type Session interface {
 	// Receive takes a message; an empty one is a heartbeat. The bytes are valid only until it
 	// returns. An error ends the stream. A peer that only asked who we are (Ask) sends none.
@@ -92,6 +94,7 @@ type Streams struct {
 	mu       sync.Mutex
 	senders  map[clustermesh.Origin]*sender
 	waiting  []*sender // not started yet
+	opened   opened
 	accepted map[*tls.Conn]bool
 	total    atomic.Int64
 
@@ -108,6 +111,9 @@ type Services struct {
 	Answerer Answerer
 	// Meter counts the bytes of connections that this daemon dials. Optional.
 	Meter *meter.Meter
+	// OneWay makes the daemon like an older one, which has only streams of one direction. It is for
+	// tests.
+	OneWay bool
 }
 
 // New makes what proves who this daemon is. It starts nothing.
@@ -115,7 +121,7 @@ func New(self member.Peer, keys gossipkey.Ring, mine Credentials, host Host, ser
 	id, err := newIdentity(keys, self, mine)
 	s := &Streams{
 		host: host, self: self, mine: mine, log: log, news: notify.New(), services: services,
-		senders: map[clustermesh.Origin]*sender{}, accepted: map[*tls.Conn]bool{},
+		senders: map[clustermesh.Origin]*sender{}, opened: opened{}, accepted: map[*tls.Conn]bool{},
 	}
 	s.identity.Store(id)
 	return s, err

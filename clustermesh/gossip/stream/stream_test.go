@@ -43,18 +43,22 @@ type end struct {
 func (e *end) Addr(o clustermesh.Origin) netip.AddrPort  { return e.addrs(o) }
 func (e *end) Missed(clustermesh.Origin, netip.AddrPort) {}
 
-func (e *end) Admit(p Peer, _ string) (bool, error) {
+func (e *end) Admit(p Peer, _ string) (Session, bool, error) {
 	if p.Origin == e.refuses {
-		return false, errors.New("refused")
+		return nil, false, errors.New("refused")
 	}
-	return p.Origin != e.doubts, nil
+	return &heard{end: e, from: p.Origin}, p.Origin != e.doubts, nil
 }
 func (e *end) Accept(p Peer, _ string) (Session, error) {
-	_, err := e.Admit(p, "")
-	return &heard{end: e, from: p.Origin}, err
+	s, _, err := e.Admit(p, "")
+	return s, err
 }
-func (e *end) Renewed(clustermesh.Origin) { e.do(func() { e.renewed++ }) }
-func (e *end) WrongKey(string)            { e.do(func() { e.wrong++ }) }
+func (e *end) Connected(_ clustermesh.Origin, _, again bool) {
+	if again {
+		e.do(func() { e.renewed++ })
+	}
+}
+func (e *end) WrongKey(string) { e.do(func() { e.wrong++ }) }
 
 // heard is one connection that a peer opened.
 type heard struct {

@@ -1,0 +1,60 @@
+package replica
+
+import "math/rand/v2"
+
+// auditTicks is how many ticks pass between two audits, on average.
+const auditTicks = 10
+
+// audit is when to ask a neighbour to which the stream is whole whether it holds the same. It would
+// know: on such a stream nothing is lost unnoticed. So this only finds mistakes, and is not urgent.
+type audit struct {
+	whole   map[Peer]bool
+	in      int    // ticks until the next one
+	changes uint64 // as of the last tick
+	asked   bool   // since the last tick, because of a Delta of an unknown origin
+}
+
+// Connected is called when a stream to a peer begins. Whole says that both sides write on it, so
+// that each notices if something is lost; a stream of which only one end knows is asked about all
+// the time. Again says that there was another one before: what was in transit on that is lost, so
+// that an exchange follows.
+func (r *Replica) Connected(p Peer, whole, again bool) (out Output) {
+	if whole {
+		r.audit.whole[p] = true
+		out.send(p, hello)
+	} else {
+		delete(r.audit.whole, p)
+		delete(r.speaks, p) // it was set back to an older version
+	}
+	if again {
+		out.send(p, r.digest())
+	}
+	return out
+}
+
+// Hurry makes an audit due now: something may be wrong that news do not tell.
+func (r *Replica) Hurry() { r.audit.in = min(r.audit.in, -2*auditTicks) }
+
+// hello is the Hello of this version.
+var hello = &Hello{Speaks: SpeaksDeltas}
+
+// understands reports whether a neighbour has told that it understands a level. Who is at the other
+// end of a stream of one direction does not, whatever somebody else said in its name.
+func (r *Replica) understands(p Peer, level uint8) bool {
+	return r.audit.whole[p] && r.speaks[p] >= level
+}
+
+// audits reports whether to ask a neighbour with this tick whether it holds the same.
+func (r *Replica) audits(p Peer, rng *rand.Rand) bool {
+	moving := r.audit.changes != r.changes
+	r.audit.changes = r.changes
+	r.audit.in--
+	switch {
+	case !r.synced || !r.audit.whole[p]:
+		return true
+	case r.audit.in > 0, moving && r.audit.in > -2*auditTicks: // while news travel, nobody holds the same
+		return false
+	}
+	r.audit.in = auditTicks/2 + rng.IntN(auditTicks+1)
+	return true
+}

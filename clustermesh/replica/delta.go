@@ -1,0 +1,211 @@
+package replica
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/replica/splice"
+	"strait.io/strait/clustermesh/topology"
+)
+
+// Delta carries records as what differs in their bytes from an earlier version, which most peers
+// hold. Who holds another one asks for the whole record. It needs no trust: the result is what the
+// writer sealed, or is refused.
+type Delta struct {
+	Items []DeltaItem `cbor:"1,keyasint"`
+}
+
+// DeltaItem is one record of a Delta.
+type DeltaItem struct {
+	_ struct{} `cbor:",toarray"`
+	// Of identifies the origin; see identify.
+	Of      uint64
+	Version Version
+	// Base is the Sum of the version that it differs from.
+	Base uint64
+	// Record and Seal are differences, as package splice makes them.
+	Record, Seal []byte
+}
+
+// identify returns the first 8 bytes of the SHA-256 of an origin, which can have 300 bytes. It is
+// the same on all streams, so that a Delta is encoded once for all peers, and nobody can find a
+// name with the hash of another.
+func identify(o clustermesh.Origin) uint64 {
+	hash := sha256.Sum256([]byte(o.String()))
+	return binary.BigEndian.Uint64(hash[:])
+}
+
+// change is a record that is new here, and what was held before; before is empty if there was
+// nothing.
+type change struct {
+	now, before Entry
+	// item is what came, if that says what differs between the two; otherwise it is empty.
+	item DeltaItem
+}
+
+// news returns the records that are new.
+func news(all []change) []Entry {
+	out := make([]Entry, len(all))
+	for i, c := range all {
+		out[i] = c.now
+	}
+	return out
+}
+
+// delta returns what differs, if that is shorter than the record.
+func (c change) delta() (DeltaItem, bool) {
+	before, now := c.before, c.now
+	if c.item.Base != 0 && c.item.Base == before.version.Sum {
+		return c.item, true
+	}
+	if before.version == (Version{}) {
+		return DeltaItem{}, false
+	}
+	base, err1 := before.Bytes()
+	want, err2 := now.Bytes()
+	if err1 != nil || err2 != nil {
+		return DeltaItem{}, false
+	}
+	item := DeltaItem{
+		Of: identify(now.Record.Origin), Version: now.version, Base: before.version.Sum,
+		Record: splice.Diff(base, want), Seal: splice.Diff(before.seal, now.seal),
+	}
+	return item, len(item.Record)+len(item.Seal) < now.Size()
+}
+
+// deltas returns what differs of the records of which that is shorter, and the others as a whole;
+// nil if there are none.
+func deltas(all []change) (d *Delta, whole *Snapshot) {
+	for _, c := range all {
+		item, shorter := c.delta()
+		switch {
+		case shorter && d == nil:
+			d = &Delta{}
+			fallthrough
+		case shorter:
+			d.Items = append(d.Items, item)
+		case whole == nil:
+			whole = &Snapshot{}
+			fallthrough
+		default:
+			whole.Entries = append(whole.Entries, c.now)
+		}
+	}
+	return d, whole
+}
+
+// sendNews sends new records to peers: what differs to those that understand that.
+func (r *Replica) sendNews(out *Output, to []Peer, all []change) {
+	var able, others []Peer
+	for _, p := range to {
+		if r.understands(p, SpeaksDeltas) {
+			able = append(able, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	if len(others) > 0 {
+		whole := &Snapshot{Entries: news(all)}
+		for _, p := range others {
+			out.send(p, whole)
+		}
+	}
+	if len(able) == 0 {
+		return
+	}
+	d, whole := deltas(all)
+	for _, p := range able {
+		if d != nil {
+			out.send(p, d)
+		}
+		if whole != nil {
+			out.send(p, whole)
+		}
+	}
+}
+
+// receiveDelta makes records of what differs, and handles them as a Snapshot. It asks for those of
+// which another version is held. An origin of which nothing is held is one that an exchange brings,
+// which is opened once a tick.
+func (r *Replica) receiveDelta(from Peer, d *Delta, doubted bool) (out Output) {
+	s, faults := &Snapshot{items: map[clustermesh.Origin]DeltaItem{}}, maxFaults
+	var missing []Offer
+	for _, item := range d.Items {
+		o, any := r.origins[item.Of]
+		held := r.entries[o]
+		switch {
+		case !any && r.synced && !r.audit.asked:
+			r.audit.asked = true
+			out.send(from, r.digest())
+		case !any:
+		case item.Version == held.version:
+			if !doubted {
+				r.came(o)
+			}
+		case held.version.Sum != item.Base || doubted: // what it costs to apply it, a doubted peer could ask often
+			missing = append(missing, Offer{Origin: o, Version: item.Version})
+		default:
+			e, err := item.patch(held, &faults)
+			if err != nil || e.version != item.Version || e.Record.Origin != o {
+				missing = append(missing, Offer{Origin: o, Version: item.Version}) // the difference is wrong
+				continue
+			}
+			s.Entries = append(s.Entries, e)
+			s.items[o] = item
+		}
+	}
+	out.add(r.receiveSnapshot(from, s, doubted))
+	out.add(r.receiveOffers(from, missing, doubted))
+	return out
+}
+
+// patch returns the record that differs by an item from what is held.
+func (i DeltaItem) patch(held Entry, faults *int) (Entry, error) {
+	base, err := held.Bytes()
+	if err != nil {
+		return Entry{}, err
+	}
+	raw, err := splice.Patch(base, i.Record, MaxRecord)
+	if err != nil {
+		return Entry{}, err
+	}
+	e, err := decodeEntry(raw, faults)
+	if err != nil {
+		return Entry{}, err
+	}
+	e.seal, err = splice.Patch(held.seal, i.Seal, maxSeal)
+	return e, err
+}
+
+// spread sends news to the neighbours that the topology chooses.
+func (r *Replica) spread(out *Output, about topology.News, all []change) {
+	if len(all) == 0 {
+		return
+	}
+	for _, c := range all {
+		about.Writers = append(about.Writers, c.now.Record.Origin)
+	}
+	to := r.topology.Spread(r.self, about, r.peers.list)
+	r.sendNews(out, to.Records, all)
+	offer := &Announce{offersOf(news(all))}
+	for _, p := range to.Offers {
+		out.send(p, offer)
+	}
+}
+
+// publishNews sends a record that was written here.
+func (r *Replica) publishNews(c change) Output {
+	out := Output{Changed: []clustermesh.Origin{c.now.Record.Origin}}
+	r.spread(&out, topology.News{}, []change{c})
+	return out
+}
+
+func offersOf(entries []Entry) []Offer {
+	offers := make([]Offer, 0, len(entries))
+	for _, e := range entries {
+		offers = append(offers, Offer{Origin: e.Record.Origin, Version: e.version})
+	}
+	return slices.Clip(offers)
+}
