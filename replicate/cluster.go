@@ -7,20 +7,19 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 
+	"strait.io/strait/clustermesh/kube/builtin"
 	"strait.io/strait/clustermesh/kube/write"
 	"strait.io/strait/clustermesh/policy/mirror"
 	"strait.io/strait/clustermesh/written"
@@ -33,13 +32,13 @@ const Manager = "strait-replicate"
 // server is the API server of a cluster, and what is known of it.
 type server struct {
 	id     string
-	client kubernetes.Interface
+	client *builtin.Clients
 	// objects writes.
 	objects dynamic.Interface
 	uid     string // of the Namespace kube-system: what tells clusters apart
 	// Set by follow.
-	shared informers.SharedInformerFactory
-	synced []cache.InformerSynced
+	watched map[string]cache.SharedIndexInformer // by kind
+	running sync.WaitGroup
 	// retired are mirrors whose name has changed.
 	retired mirror.Retired
 }
@@ -58,7 +57,7 @@ func open(c FileCluster, log *slog.Logger) (*server, error) {
 	}
 	// We send short bursts of requests: client-go's rate limit would only make users wait.
 	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	client, err := builtin.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
@@ -77,15 +76,15 @@ func (s *server) read(ctx context.Context) (mirror.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	var o metav1.ListOptions
-	namespaces, err := s.client.CoreV1().Namespaces().List(ctx, o)
+	namespaces, err := s.client.Namespaces().List(ctx, o)
 	if err != nil {
 		return mirror.Cluster{}, fmt.Errorf("cluster %s: list Namespaces: %w", s.id, err)
 	}
-	services, err := s.client.CoreV1().Services("").List(ctx, o)
+	services, err := s.client.Services("").List(ctx, o)
 	if err != nil {
 		return mirror.Cluster{}, fmt.Errorf("cluster %s: list Services: %w", s.id, err)
 	}
-	slices, err := s.client.DiscoveryV1().EndpointSlices("").List(ctx, o)
+	slices, err := s.client.EndpointSlices("").List(ctx, o)
 	if err != nil {
 		return mirror.Cluster{}, fmt.Errorf("cluster %s: list EndpointSlices: %w", s.id, err)
 	}
@@ -112,16 +111,16 @@ func (s *server) cluster(namespaces []*corev1.Namespace, services []*corev1.Serv
 	return out
 }
 
-// follow starts to watch the API server until ctx ends. Changed receives when anything changes, and
-// failed what keeps it from watching.
+// follow starts to watch the API server until ctx ends; wait for running then. Changed receives when
+// anything changes, and failed what keeps it from watching.
 func (s *server) follow(ctx context.Context, changed notify.Signal, failed func(error)) error {
-	s.shared = informers.NewSharedInformerFactory(s.client, 0)
+	s.watched = map[string]cache.SharedIndexInformer{}
 	poke := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed.Poke() }, UpdateFunc: func(any, any) { changed.Poke() }, DeleteFunc: func(any) { changed.Poke() },
 	}
-	for _, i := range []cache.SharedIndexInformer{
-		s.shared.Core().V1().Namespaces().Informer(), s.shared.Core().V1().Services().Informer(), s.shared.Discovery().V1().EndpointSlices().Informer(),
-	} {
+	for _, kind := range []string{"Namespace", "Service", "EndpointSlice"} {
+		i, _ := s.client.Informer(kind, "")
+		s.watched[kind] = i
 		if _, err := i.AddEventHandler(poke); err != nil {
 			return err
 		}
@@ -133,24 +132,28 @@ func (s *server) follow(ctx context.Context, changed notify.Signal, failed func(
 		if err != nil {
 			return err
 		}
-		s.synced = append(s.synced, i.HasSynced)
+		s.running.Go(func() { i.RunWithContext(ctx) })
 	}
-	s.shared.StartWithContext(ctx)
 	return nil
 }
 
 // seen returns what the watches have seen; an error until they have read everything once. While the
 // API server is away, what it said last counts.
 func (s *server) seen() (mirror.Cluster, error) {
-	for _, synced := range s.synced {
-		if !synced() {
+	for _, i := range s.watched {
+		if !i.HasSynced() {
 			return mirror.Cluster{}, fmt.Errorf("cluster %s: its API server has not answered yet", s.id)
 		}
 	}
-	namespaces, err1 := s.shared.Core().V1().Namespaces().Lister().List(labels.Everything())
-	services, err2 := s.shared.Core().V1().Services().Lister().List(labels.Everything())
-	slices, err3 := s.shared.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
-	return s.cluster(namespaces, services, slices), errors.Join(err1, err2, err3)
+	return s.cluster(held[*corev1.Namespace](s.watched["Namespace"]), held[*corev1.Service](s.watched["Service"]), held[*discoveryv1.EndpointSlice](s.watched["EndpointSlice"])), nil
+}
+
+// held returns the objects of an informer.
+func held[T any](i cache.SharedIndexInformer) (out []T) {
+	for _, o := range i.GetStore().List() {
+		out = append(out, o.(T))
+	}
+	return out
 }
 
 // writeWithin bounds the wait for an API server that does not answer.

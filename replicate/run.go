@@ -120,7 +120,7 @@ func (r *Replicator) pass(ctx context.Context, known []*mirror.Cluster) (failed 
 		}
 		plan := mirror.Wanted(r.cfg.Set, r.policies, clusters, *known[i])
 		ops := mirror.Sign(mirror.Diff(r.cfg.Set, plan, *known[i], func(cluster string) bool { return unknown[cluster] }), Manager)
-		if s.shared != nil { // otherwise, there is no later pass
+		if s.watched != nil { // otherwise, there is no later pass
 			ops = s.retired.Due(ops, time.Now())
 		}
 		r.cfg.Log.Debug("planned", "cluster", s.id, "services", len(known[i].Services), "mirrors", len(plan.Mirrors),
@@ -166,7 +166,7 @@ func (r *Replicator) carryOut(ctx context.Context, s *server, plan mirror.Plan, 
 		if !r.cfg.DryRun {
 			if err := s.do(ctx, o); err != nil {
 				uncreated.Failed(o)
-				if ctx.Err() != nil || write.Outdated(err) && s.shared != nil {
+				if ctx.Err() != nil || write.Outdated(err) && s.watched != nil {
 					continue // the next pass sees what is there
 				}
 				failed++
@@ -233,9 +233,7 @@ func (r *Replicator) Watch(ctx context.Context) error {
 		notify.Await(ctx, changed, again, quiet, patience)
 	}
 	for _, s := range r.servers {
-		if s.shared != nil {
-			s.shared.Shutdown()
-		}
+		s.running.Wait()
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ var Table = []Package{
 	// Its tests ask whether a record can carry what it says.
 	{Path: "clustermesh/policy/mirror", Pure: true, Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "internal/tld", "clustermesh/written"}, Tests: []string{"clustermesh/replica"}},
 	// Writes at API servers of clusters without strait.
-	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/write", "clustermesh/written"}},
+	{Path: "replicate", Imports: []string{"clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/builtin", "clustermesh/kube/write", "clustermesh/written"}},
 	{
 		Path: "clustermesh/kube/mirrorer", Imports: []string{"clustermesh", "clustermesh/object", "clustermesh/policy", "clustermesh/policy/mirror", "clustermesh/kube/write", "clustermesh/written"},
 		Tests: []string{"test/kubelab/apiserver"},

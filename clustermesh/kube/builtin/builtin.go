@@ -1,8 +1,8 @@
-// Package builtin has typed clients for those built-in kinds that strait's daemons use.
+// Package builtin has typed clients for those built-in kinds that strait uses.
 //
 // Input is how to reach an API server; outputs are client-go's generic clients. It is there because
 // client-go's clientset registers all kinds of Kubernetes in all their versions, which made straitd
-// a third larger. It must not know what the kinds are used for.
+// a third larger, and both programs slow to build. It must not know what the kinds are used for.
 package builtin
 
 import (
@@ -92,6 +92,11 @@ func (c *Clients) REST() rest.Interface { return c.core }
 // Services returns a client for Services.
 func (c *Clients) Services(namespace string) *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList] {
 	return listed(c.core, "services", namespace, func() *corev1.Service { return &corev1.Service{} }, func() *corev1.ServiceList { return &corev1.ServiceList{} })
+}
+
+// Namespaces returns a client for Namespaces, which have none themselves.
+func (c *Clients) Namespaces() *gentype.ClientWithList[*corev1.Namespace, *corev1.NamespaceList] {
+	return listed(c.core, "namespaces", "", func() *corev1.Namespace { return &corev1.Namespace{} }, func() *corev1.NamespaceList { return &corev1.NamespaceList{} })
 }
 
 // Pods returns a client for Pods.

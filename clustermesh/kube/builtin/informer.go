@@ -17,6 +17,8 @@ import (
 // matches; false for a kind that has none here.
 func (c *Clients) Informer(kind, selector string) (i cache.SharedIndexInformer, is bool) {
 	switch kind {
+	case "Namespace":
+		return informer(c.Namespaces(), &corev1.Namespace{}, selector), true
 	case "Service":
 		return informer(c.Services(""), &corev1.Service{}, selector), true
 	case "EndpointSlice":
