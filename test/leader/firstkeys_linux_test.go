@@ -30,6 +30,10 @@ type keyless struct {
 
 const mounted = `{.data.pins\.yaml}{.data.believe}{.data.root\.key}{.data.member\.yaml}`
 
+// viewSecret stands for the one that strait install made, for the other tests on the same API server.
+const viewSecret = "{apiVersion: v1, kind: Secret, metadata: {name: strait-view, namespace: strait-system}, " +
+	"stringData: {token: a token that is as long as it must be}}"
+
 func newKeyless(t *testing.T, size int) keyless {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,8 +46,14 @@ func newKeyless(t *testing.T, size int) keyless {
 			t.Error(err)
 		}
 	}
-	forget() // the token that strait install made
-	t.Cleanup(forget)
+	forget() // the token that strait install made, too
+	t.Cleanup(func() {
+		forget()
+		_, err := lab.Kubectl(context.Background(), "c1", []byte(viewSecret), "apply", "-f", "-")
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	w := newWorldOf(t, size, nil, func(config tree) {
 		if config["cluster"] != "of-c1" {
 			return
