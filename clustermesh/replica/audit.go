@@ -39,7 +39,7 @@ func (r *Replica) Hurry() { r.audit.in = min(r.audit.in, -2*auditTicks) }
 var hello = &Hello{Speaks: SpeaksDeltas}
 
 // understands reports whether a neighbour has told that it understands a level. Who is at the other
-// end of a stream of one direction does not, whatever somebody else said in its name.
+// end of a stream of one direction does not, whatever another peer claimed in its name.
 func (r *Replica) understands(p Peer, level uint8) bool {
 	return r.audit.whole[p] && r.speaks[p] >= level
 }
@@ -52,7 +52,7 @@ func (r *Replica) audits(p Peer, rng *rand.Rand) bool {
 	switch {
 	case !r.synced || !r.audit.whole[p]:
 		return true
-	case r.audit.in > 0, moving && r.audit.in > -2*auditTicks: // while news travel, nobody holds the same
+	case r.audit.in > 0, moving && r.audit.in > -2*auditTicks: // while news travels, no two daemons hold the same
 		return false
 	}
 	r.audit.in = auditTicks/2 + rng.IntN(auditTicks+1)

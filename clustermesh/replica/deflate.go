@@ -12,8 +12,8 @@ const (
 	// deflated.
 	deflateFrom = 512
 	// maxInflated bounds what a deflated message becomes, in bytes, and maxRatio how many times as
-	// long as before. Records become about three times as long. What somebody else sends could
-	// become a thousand times as long, for which he would pay little and the receiver much.
+	// long as before. Records become about three times as long. A hostile message could become a
+	// thousand times as long, at little cost to its sender.
 	maxInflated, maxRatio = 16 << 20, 16
 )
 

@@ -3,7 +3,6 @@ package replica
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/replica/splice"
@@ -30,8 +29,8 @@ type DeltaItem struct {
 }
 
 // identify returns the first 8 bytes of the SHA-256 of an origin, which can have 300 bytes. It is
-// the same on all streams, so that a Delta is encoded once for all peers, and nobody can find a
-// name with the hash of another.
+// the same on all streams, so that a Delta is encoded once for all peers, and a name
+// with the hash of another one cannot be found.
 func identify(o clustermesh.Origin) uint64 {
 	hash := sha256.Sum256([]byte(o.String()))
 	return binary.BigEndian.Uint64(hash[:])
@@ -54,42 +53,34 @@ func news(all []change) []Entry {
 	return out
 }
 
-// delta returns what differs, if that is shorter than the record.
-func (c change) delta() (DeltaItem, bool) {
+// delta returns what differs, if that is shorter than the record. What came is passed on as it is,
+// if it leads from what was held to exactly this.
+func (c change) delta() (item DeltaItem, shorter bool) {
 	before, now := c.before, c.now
-	if c.item.Base != 0 && c.item.Base == before.version.Sum {
-		return c.item, true
-	}
 	if before.version == (Version{}) {
-		return DeltaItem{}, false
+		return item, false
 	}
-	base, err1 := before.Bytes()
-	want, err2 := now.Bytes()
-	if err1 != nil || err2 != nil {
-		return DeltaItem{}, false
-	}
-	item := DeltaItem{
-		Of: identify(now.Record.Origin), Version: now.version, Base: before.version.Sum,
-		Record: splice.Diff(base, want), Seal: splice.Diff(before.seal, now.seal),
+	if item = c.item; item.Base != before.version.Sum || item.Version != now.version {
+		base, err1 := before.Bytes()
+		want, err2 := now.Bytes()
+		if err1 != nil || err2 != nil {
+			return item, false
+		}
+		item = DeltaItem{
+			Of: identify(now.Record.Origin), Version: now.version, Base: before.version.Sum,
+			Record: splice.Diff(base, want), Seal: splice.Diff(before.seal, now.seal),
+		}
 	}
 	return item, len(item.Record)+len(item.Seal) < now.Size()
 }
 
-// deltas returns what differs of the records of which that is shorter, and the others as a whole;
-// nil if there are none.
+// deltas returns what differs of the records of which that is shorter, and the others as a whole.
 func deltas(all []change) (d *Delta, whole *Snapshot) {
+	d, whole = &Delta{}, &Snapshot{}
 	for _, c := range all {
-		item, shorter := c.delta()
-		switch {
-		case shorter && d == nil:
-			d = &Delta{}
-			fallthrough
-		case shorter:
+		if item, shorter := c.delta(); shorter {
 			d.Items = append(d.Items, item)
-		case whole == nil:
-			whole = &Snapshot{}
-			fallthrough
-		default:
+		} else {
 			whole.Entries = append(whole.Entries, c.now)
 		}
 	}
@@ -117,10 +108,10 @@ func (r *Replica) sendNews(out *Output, to []Peer, all []change) {
 	}
 	d, whole := deltas(all)
 	for _, p := range able {
-		if d != nil {
+		if len(d.Items) > 0 {
 			out.send(p, d)
 		}
-		if whole != nil {
+		if len(whole.Entries) > 0 {
 			out.send(p, whole)
 		}
 	}
@@ -203,9 +194,9 @@ func (r *Replica) publishNews(c change) Output {
 }
 
 func offersOf(entries []Entry) []Offer {
-	offers := make([]Offer, 0, len(entries))
-	for _, e := range entries {
-		offers = append(offers, Offer{Origin: e.Record.Origin, Version: e.version})
+	offers := make([]Offer, len(entries))
+	for i, e := range entries {
+		offers[i] = Offer{Origin: e.Record.Origin, Version: e.version}
 	}
-	return slices.Clip(offers)
+	return offers
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func TestDeltaIsSmall(t *testing.T) {
 		t.Errorf("the other holds %v, want %v", got.version, want.version)
 	}
 	sent(4)
-	s.flying = nil // lost, and nobody notices
+	s.flying = nil // lost unnoticed
 	kind, _ = sent(5)
 	if kind != KindDelta {
 		t.Errorf("kind %d", kind)
@@ -157,7 +158,7 @@ func TestDeltaThatIsWrong(t *testing.T) {
 
 // TestDeltaOfAnother: of an origin of which nothing is held, an exchange is opened, once a tick.
 // Where the seal that is held is another one, so that what differs leads to one that proves
-// nothing, the whole record is asked for and nobody is blamed.
+// nothing, the whole record is asked for and no peer is blamed.
 func TestDeltaOfAnother(t *testing.T) {
 	origins := []clustermesh.Origin{simOrigin(0), simOrigin(3)}
 	before := mustEntry(t, clustermesh.Record{Origin: origins[0], Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: pods(origins[0], 10, 1)})
@@ -197,6 +198,33 @@ func TestDeltaOfAnother(t *testing.T) {
 	}
 	if out = r.Receive(origins[0], &Snapshot{Entries: []Entry{after}}); !slices.Equal(out.Changed, origins[:1]) {
 		t.Errorf("the whole record: %+v", out)
+	}
+}
+
+// TestDeltaPassedOn: what came is passed on only if it leads to what is passed on, and is no longer
+// than the record: a peer could fill it with steps that copy nothing.
+func TestDeltaPassedOn(t *testing.T) {
+	o := simOrigin(0)
+	version := func(n uint64) Entry {
+		e := mustEntry(t, clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: 1, Version: n}, Content: pods(o, 10, int(n))})
+		return e.Sealed(sealOf(e))
+	}
+	before, now, other := version(1), version(2), version(3)
+	good, _ := change{now: now, before: before}.delta()
+	if got, shorter := (change{now, before, good}).delta(); !shorter || !reflect.DeepEqual(got, good) {
+		t.Errorf("what came is not passed on: %v", got)
+	}
+	wrong, _ := change{now: other, before: before}.delta()
+	if got, shorter := (change{now, before, wrong}).delta(); !shorter || !reflect.DeepEqual(got, good) {
+		t.Errorf("what leads to another version is passed on: %v", got)
+	}
+	long := good
+	long.Record = slices.Concat(bytes.Repeat([]byte{0, 0, 0}, 1000), good.Record)
+	if e, err := long.patch(before, new(int)); err != nil || e.version != now.version {
+		t.Fatalf("a long difference leads to %v, %v, so this shows nothing", e.version, err)
+	}
+	if _, shorter := (change{now, before, long}).delta(); shorter {
+		t.Errorf("a difference of %d bytes is passed on", len(long.Record))
 	}
 }
 

@@ -71,7 +71,8 @@ func (w *world) wrongDeltas(k *keyholder, others ...netip.Addr) {
 		k.heard.Range(func(o, e any) bool {
 			now := e.(replica.Entry)
 			base, known := before[now.Record.Origin]
-			if !known || base.Version() != now.Version() && n%200 == 0 { // until then, who is late gets lies about what is news
+			// For a while after a change, daemons that do not have it yet are lied to about it.
+			if !known || base.Version() != now.Version() && n%200 == 0 {
 				before[now.Record.Origin], base = now, now
 			}
 			lies := &replica.Delta{Items: []replica.DeltaItem{w.forgedDelta(now, n), w.garbledDelta(now, n)}}
@@ -87,7 +88,7 @@ func (w *world) wrongDeltas(k *keyholder, others ...netip.Addr) {
 	for _, o := range to {
 		testutil.Eventually(w, patience, func() error {
 			if _, asked := k.asked.Load(o); !asked {
-				return errors.New("nobody asks the attacker for the whole record, so this shows nothing")
+				return errors.New("no daemon asks the attacker for the whole record, so this shows nothing")
 			}
 			return nil
 		})

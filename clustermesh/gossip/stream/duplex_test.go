@@ -75,7 +75,7 @@ func TestOneSideDials(t *testing.T) {
 			t.Parallel()
 			all := ends(t, "a", "b", "stranger")
 			a, b := all["a"], all["b"]
-			l, err := net.Listen("tcp", "127.0.0.1:0") // where nobody answers
+			l, err := net.Listen("tcp", "127.0.0.1:0") // where nothing answers
 			if err != nil {
 				t.Fatal(err)
 			}
