@@ -61,8 +61,13 @@ func (h host) Accept(p stream.Peer, addr string) (stream.Session, error) {
 }
 
 // Connected implements stream.Host.
-func (h host) Connected(to clustermesh.Origin, bothWays, again bool) {
-	h.do(func(n *node.Node, now time.Time) { n.Connected(to, bothWays, again, now) })
+func (h host) Connected(to clustermesh.Origin, bothWays bool) {
+	h.do(func(n *node.Node, now time.Time) { n.Connected(to, bothWays, now) })
+}
+
+// Dropped implements stream.Host.
+func (h host) Dropped(to clustermesh.Origin) {
+	h.do(func(n *node.Node, now time.Time) { n.Dropped(to, now) })
 }
 
 // WrongKey implements stream.Host.

@@ -63,10 +63,20 @@ func (r *Replica) tickAsked() (out Output) {
 		}
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(want), clustermesh.Origin.Compare) {
-		out.send(p, &Want{want[p]})
+		r.want(&out, p, want[p])
 	}
 	return out
 }
+
+// want asks a peer for the records of some origins.
+func (r *Replica) want(out *Output, from Peer, origins []clustermesh.Origin) {
+	if len(origins) > 0 {
+		out.send(from, r.deflate(from, &Want{origins}, originBytes*len(origins)))
+	}
+}
+
+// originBytes and versionBytes are about how many bytes an origin and a version have on the wire.
+const originBytes, versionBytes = 24, 20
 
 // doubts counts what doubted peers caused since the last tick.
 type doubts struct {

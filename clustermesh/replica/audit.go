@@ -16,32 +16,34 @@ type audit struct {
 
 // Connected is called when a stream to a peer begins. Whole says that both sides write on it, so
 // that each notices if something is lost; a stream of which only one end knows is asked about all
-// the time. Again says that there was another one before: what was in transit on that is lost, so
-// that an exchange follows.
-func (r *Replica) Connected(p Peer, whole, again bool) (out Output) {
-	if whole {
-		r.audit.whole[p] = true
-		out.send(p, hello)
-	} else {
+// the time. What was in transit on an earlier stream is lost, so both ends look whether they hold
+// the same.
+func (r *Replica) Connected(p Peer, whole bool) (out Output) {
+	if !whole {
 		delete(r.audit.whole, p)
-		delete(r.speaks, p) // it was set back to an older version
+		delete(r.hellos, p) // it was set back to an older version
+		return r.Dropped(p)
 	}
-	if again {
-		out.send(p, r.digest())
-	}
+	r.audit.whole[p] = true
+	out.send(p, &Hello{Speaks: SpeaksRepair, Sum: r.root(), Sender: r.sender()})
+	r.meet(&out, p)
+	return out
+}
+
+// Dropped is called when messages to a peer were not sent, because too many waited.
+func (r *Replica) Dropped(p Peer) (out Output) {
+	out.send(p, r.open(p))
 	return out
 }
 
 // Hurry makes an audit due now: something may be wrong that news do not tell.
 func (r *Replica) Hurry() { r.audit.in = min(r.audit.in, -2*auditTicks) }
 
-// hello is the Hello of this version.
-var hello = &Hello{Speaks: SpeaksDeltas}
-
 // understands reports whether a neighbour has told that it understands a level. Who is at the other
 // end of a stream of one direction does not, whatever another peer claimed in its name.
 func (r *Replica) understands(p Peer, level uint8) bool {
-	return r.audit.whole[p] && r.speaks[p] >= level
+	h, said := r.hellos[p]
+	return said && r.audit.whole[p] && h.Speaks >= level
 }
 
 // audits reports whether to ask a neighbour with this tick whether it holds the same.

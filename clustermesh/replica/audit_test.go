@@ -36,7 +36,7 @@ func TestAudits(t *testing.T) {
 	if got := ticks(20, nothing); len(got) != 20 {
 		t.Errorf("a stream of which only one end knows: asked in ticks %v of 20", got)
 	}
-	if n := asked(r.Connected(other, true, false)); n != 0 {
+	if n := asked(r.Connected(other, true)); n != 0 {
 		t.Errorf("%d digests when a stream begins", n)
 	}
 	got := ticks(200, nothing)
@@ -61,8 +61,8 @@ func TestAudits(t *testing.T) {
 	if got := ticks(1, nothing); len(got) != 1 {
 		t.Error("no audit when one is urgent")
 	}
-	if n := asked(r.Connected(other, true, true)); n != 1 {
-		t.Errorf("%d digests after a stream broke", n)
+	if n := asked(r.Dropped(other)); n != 1 {
+		t.Errorf("%d digests after messages were dropped", n)
 	}
 	r.synced = false
 	if got := ticks(5, nothing); len(got) != 5 {

@@ -123,6 +123,14 @@ func decode(b []byte, inflated bool) (Message, error) {
 		m = &Delta{}
 	case KindHello:
 		m = &Hello{}
+	case KindRoot:
+		m = &Root{}
+	case KindSums:
+		m = &Sums{}
+	case KindBuckets:
+		m = &Buckets{}
+	case KindListing:
+		m = &Listing{}
 	case KindDeflated:
 		if inflated {
 			return nil, errors.New("decode message: it is deflated twice")

@@ -79,7 +79,11 @@ func examples(t testing.TB) []Message {
 		&Vector{Sender: Sender{Unsynced: true}},
 		&Agree{},
 		&Agree{Sender{Unsynced: true}},
-		&Hello{Speaks: SpeaksDeltas},
+		&Hello{Speaks: SpeaksRepair},
+		&Root{Sum: [16]byte{1}, Sender: Sender{Unsynced: true}},
+		&Sums{Of: []ClusterHash{{1}, {2}}},
+		&Buckets{Of: []ClusterBuckets{{Cluster: "us-east", Sums: make([]byte, buckets*short)}, {Hash: []byte{1, 2, 3, 4, 5, 6}}}},
+		&Listing{Of: []ClusterListing{{Cluster: "us-east", Buckets: 3, Nodes: []NodeVersion{{Node: "n1", Version: a.version}, {Version: b.version}}}}},
 		&Delta{[]DeltaItem{{Of: identify(a.Record.Origin), Version: a.version, Base: 7, Record: []byte{0, 0, 9}, Seal: []byte{1, 2}}}},
 	}
 }

@@ -66,14 +66,10 @@ func inflate(body []byte) (Message, error) {
 	return decode(plain, true)
 }
 
-// deflate returns a Snapshot that a peer asked for as it is to be sent.
-func (r *Replica) deflate(to Peer, s *Snapshot) Message {
-	size := 0
-	for _, e := range s.Entries {
-		size += e.Size()
-	}
+// deflate returns an answer of about so many bytes as it is to be sent.
+func (r *Replica) deflate(to Peer, m Message, size int) Message {
 	if size < deflateFrom || !r.understands(to, SpeaksDeltas) {
-		return s
+		return m
 	}
-	return &Deflated{s}
+	return &Deflated{m}
 }

@@ -129,7 +129,7 @@ func (r *Replica) receiveDelta(from Peer, d *Delta, doubted bool) (out Output) {
 		switch {
 		case !any && r.synced && !r.audit.asked:
 			r.audit.asked = true
-			out.send(from, r.digest())
+			out.send(from, r.open(from))
 		case !any:
 		case item.Version == held.version:
 			if !doubted {

@@ -22,7 +22,7 @@ func (s *sim) whole() {
 	for i := range s.nodes {
 		for j, p := range s.peers {
 			if i != j {
-				s.do(i, s.nodes[i].Connected(p, true, false))
+				s.do(i, s.nodes[i].Connected(p, true))
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func TestDeltaIsSmall(t *testing.T) {
 		t.Errorf("the other holds version %v after one was lost", got.Record.Stamp)
 	}
 	// It is set back: its stream is one of one direction.
-	s.do(0, s.nodes[0].Connected(s.peers[1], false, true))
+	s.do(0, s.nodes[0].Connected(s.peers[1], false))
 	if kind, _ := sent(6); kind != KindSnapshot {
 		t.Errorf("to an older daemon: kind %d", kind)
 	}
@@ -253,7 +253,7 @@ func TestDeltasConverge(t *testing.T) {
 			case "tick":
 				s.do(i, s.nodes[i].Tick(s.rng))
 			case "older":
-				s.do(i, s.nodes[i].Connected(origins[(i+1)%n], false, true))
+				s.do(i, s.nodes[i].Connected(origins[(i+1)%n], false))
 			case "lose":
 				if len(s.flying) > 0 {
 					s.deliver(rapid.IntRange(0, len(s.flying)-1).Draw(rt, "lost"), true, false)

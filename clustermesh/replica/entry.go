@@ -165,22 +165,5 @@ func (e Entry) wire() any {
 	return e.Record
 }
 
-// sum is the XOR of the hashes of versions, so it can be updated record by record.
-type sum [16]byte
-
-// toggle adds an entry's version to the sum, or removes it again.
-func (s *sum) toggle(e Entry) {
-	var b []byte
-	b = append(b, e.Record.Origin.String()...)
-	b = append(b, 0)
-	b = binary.BigEndian.AppendUint64(b, e.version.Epoch)
-	b = binary.BigEndian.AppendUint64(b, e.version.Count)
-	b = binary.BigEndian.AppendUint64(b, e.version.Sum)
-	hash := sha256.Sum256(b)
-	for i := range s {
-		s[i] ^= hash[i]
-	}
-}
-
 // Size returns the size of the record and its seal on the wire, in bytes.
 func (e Entry) Size() int { return e.size + len(e.seal) }

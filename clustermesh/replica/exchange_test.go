@@ -21,7 +21,7 @@ func pair(t *testing.T) *sim {
 // TestOneExchangeRepairsBothWays: whichever of two asks, both hold the same afterwards.
 func TestOneExchangeRepairsBothWays(t *testing.T) {
 	s := pair(t)
-	s.do(0, s.nodes[0].Connected(s.peers[1], false, true))
+	s.do(0, s.nodes[0].Connected(s.peers[1], false))
 	for len(s.flying) > 0 {
 		s.deliver(0, false, false)
 	}
@@ -131,7 +131,7 @@ func TestJoinIsCheap(t *testing.T) {
 	if came > 2*all {
 		t.Errorf("%d bytes came, and there are %d", came, all)
 	}
-	if !s.nodes[last].Synced() {
+	if s.settle(sureTicks); !s.nodes[last].Synced() {
 		t.Error("not synced")
 	}
 	s.sameEverywhere(truth)

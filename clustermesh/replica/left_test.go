@@ -258,7 +258,7 @@ func TestLeftConverges(t *testing.T) {
 				}
 			}
 			for c := range r.digests {
-				if !s.down[i] && r.sum(c) != s.nodes[0].sum(c) {
+				if !s.down[i] && r.digestOf(c) != s.nodes[0].digestOf(c) {
 					rt.Fatalf("digests of nodes 0 and %d differ in %s", i, c)
 				}
 			}

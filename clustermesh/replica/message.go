@@ -16,6 +16,10 @@ const (
 	KindDelta    Kind = 7
 	KindDeflated Kind = 8
 	KindHello    Kind = 9
+	KindRoot     Kind = 10
+	KindSums     Kind = 11
+	KindBuckets  Kind = 12
+	KindListing  Kind = 13
 )
 
 // Message is what replicas send to each other. A Message is never changed once made.
@@ -92,15 +96,23 @@ type Vector struct {
 // Agree is the answer to a Digest that matches.
 type Agree struct{ Sender }
 
-// Hello says what its sender understands besides kinds 1 to 6. It is the first message on a stream
-// that is whole. A daemon that sends none understands no more.
+// Hello says what its sender understands besides kinds 1 to 6, and what it holds. It is the first
+// message on a stream that is whole. A daemon that sends none understands no more.
 type Hello struct {
 	// Speaks is the highest of the levels below that the sender understands.
 	Speaks uint8 `cbor:"1,keyasint"`
+	// Sum is that of a Root.
+	Sum [16]byte `cbor:"2,keyasint"`
+	Sender
 }
 
-// SpeaksDeltas is the level of Delta, and of messages that are deflated.
-const SpeaksDeltas = 1
+// The levels of Hello.
+const (
+	// SpeaksDeltas is that of Delta, and of messages that are deflated.
+	SpeaksDeltas = 1
+	// SpeaksRepair is that of Root, Sums, Buckets and Listing.
+	SpeaksRepair = 2
+)
 
 // Unknown is a message of a kind that this build does not know. It is ignored.
 type Unknown struct{ Type Kind }
@@ -131,6 +143,18 @@ func (*Deflated) Kind() Kind { return KindDeflated }
 
 // Kind returns KindHello.
 func (*Hello) Kind() Kind { return KindHello }
+
+// Kind returns KindRoot.
+func (*Root) Kind() Kind { return KindRoot }
+
+// Kind returns KindSums.
+func (*Sums) Kind() Kind { return KindSums }
+
+// Kind returns KindBuckets.
+func (*Buckets) Kind() Kind { return KindBuckets }
+
+// Kind returns KindListing.
+func (*Listing) Kind() Kind { return KindListing }
 
 // Kind returns the type that was received.
 func (u *Unknown) Kind() Kind { return u.Type }

@@ -49,7 +49,7 @@ func TestFalseOffers(t *testing.T) {
 			t.Errorf("%s: what is forged completes the first exchange", how)
 		}
 		r.Receive(honest, &Snapshot{Entries: []Entry{truth}})
-		if r.Records().Get(owner).Stamp.Version != 7 || how == "exchanged" && !r.Synced() {
+		if r.Records().Get(owner).Stamp.Version != 7 || how == "exchanged" && !waited(r).Synced() {
 			t.Errorf("%s: version %d is in force, synced is %v", how, r.Records().Get(owner).Stamp.Version, r.Synced())
 		}
 		var many []Offer

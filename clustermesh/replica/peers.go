@@ -48,8 +48,7 @@ func (n *neighbours) draw(rng *rand.Rand) {
 	}
 }
 
-// SetMembers sets which daemons are live. New neighbours are asked at once whether they hold the
-// same. The list must not be changed afterwards.
+// SetMembers sets which daemons are live. The list must not be changed afterwards.
 func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 	live = distinct(live, r.self)
 	gone, fresh := difference(r.live, live)
@@ -67,17 +66,13 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 	for _, p := range gone {
 		r.peers.remove(p)
 		delete(r.audit.whole, p)
-		delete(r.speaks, p)
+		delete(r.hellos, p)
+		r.asking.drop(p)
 		out.Neighbours[p] = false
 	}
-	if len(fresh) == 0 {
-		return out
-	}
-	digest := r.digest() // one for all, so that it is made and encoded once
 	for _, p := range fresh {
 		r.peers.add(p)
 		out.Neighbours[p] = true
-		out.send(p, digest)
 	}
 	return out
 }

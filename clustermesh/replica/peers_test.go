@@ -26,20 +26,13 @@ func TestMembersChange(t *testing.T) {
 				members = append(members, simOrigin(rng.IntN(2*drawn)))
 			}
 			out := r.SetMembers(members)
-			asked := map[Peer]bool{}
-			for _, e := range out.Send {
-				asked[e.To] = true
-			}
 			for p, is := range out.Neighbours {
-				if is == streams[p] || asked[p] != is {
-					t.Fatalf("%s: a stream now: %v, before: %v; asked: %v", p, is, streams[p], asked[p])
+				if is == streams[p] {
+					t.Fatalf("%s: a stream now: %v, before: %v", p, is, streams[p])
 				}
 				if streams[p] = is; !is {
 					delete(streams, p)
 				}
-			}
-			if len(asked) > len(out.Neighbours) {
-				t.Fatalf("asked: %v, and new are %v", asked, out.Neighbours)
 			}
 			r.Tick(rng)
 			slices.SortFunc(members, clustermesh.Origin.Compare)

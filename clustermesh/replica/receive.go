@@ -2,7 +2,6 @@ package replica
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -28,12 +27,18 @@ const maxProblems = 8
 
 // Receive handles a message from a peer, as returned by Decode.
 func (r *Replica) Receive(from Peer, m Message) Output {
+	out := r.receive(from, m)
+	r.askNext(&out)
+	return out
+}
+
+func (r *Replica) receive(from Peer, m Message) (out Output) {
 	d, doubts := m.(doubted)
 	if doubts {
 		m = d.Message
 	}
 	switch m.(type) {
-	case *Want, *Digest, *Vector:
+	case *Want, *Digest, *Vector, *Root, *Sums, *Buckets, *Listing:
 		if !r.answers(from, doubts) {
 			return Output{}
 		}
@@ -44,7 +49,10 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 	case *Delta:
 		return r.receiveDelta(from, m, doubts)
 	case *Hello:
-		r.speaks[from] = m.Speaks
+		r.hellos[from] = greeting{Hello: m}
+		if r.answers(from, doubts) {
+			r.meet(&out, from)
+		}
 	case *Announce:
 		return r.receiveOffers(from, m.Offers, doubts)
 	case *Want:
@@ -53,11 +61,19 @@ func (r *Replica) Receive(from Peer, m Message) Output {
 		return r.receiveDigest(from, m)
 	case *Vector:
 		return r.receiveVector(from, m, doubts)
+	case *Root:
+		return r.receiveRoot(from, m)
+	case *Sums:
+		return r.receiveSums(from, m)
+	case *Buckets:
+		return r.receiveBuckets(from, m)
+	case *Listing:
+		return r.receiveListing(from, m, doubts)
 	case *Agree:
 		r.answered(m.Sender, true)
 		r.agreed(from, m.Sender)
 	}
-	return Output{}
+	return out
 }
 
 // receiveSnapshot accepts newer records and passes them on. Records that were pushed to us are
@@ -193,9 +209,7 @@ func (r *Replica) receiveOffers(from Peer, offers []Offer, doubted bool) Output 
 			want = append(want, offer.Origin)
 		}
 	}
-	if len(want) > 0 {
-		out.send(from, &Want{want})
-	}
+	r.want(&out, from, want)
 	return out
 }
 
@@ -244,136 +258,7 @@ func (r *Replica) sendSnapshots(out *Output, to Peer, entries []Entry) {
 			size += entries[n].Size()
 			n++
 		}
-		out.send(to, r.deflate(to, &Snapshot{Entries: entries[:n:n]}))
+		out.send(to, r.deflate(to, &Snapshot{Entries: entries[:n:n]}, size))
 		entries = entries[n:]
-	}
-}
-
-// digest returns a checksum of the versions held, per cluster.
-func (r *Replica) digest() *Digest {
-	d := &Digest{Sender: r.sender()}
-	for _, c := range slices.Sorted(maps.Keys(r.digests)) {
-		d.Clusters = append(d.Clusters, ClusterSum{Cluster: c, Sum: r.sum(c)})
-	}
-	return d
-}
-
-// sum returns the checksum of what this replica offers of a cluster.
-func (r *Replica) sum(c clustermesh.ClusterName) sum {
-	s := r.digests[c]
-	if own, held := r.entries[r.self]; held && c == r.self.Cluster && r.hidden(r.self) {
-		s.toggle(own)
-	}
-	return s
-}
-
-func (r *Replica) receiveDigest(from Peer, d *Digest) Output {
-	var out Output
-	theirs := map[clustermesh.ClusterName]sum{}
-	for _, c := range d.Clusters {
-		theirs[c.Cluster] = c.Sum
-	}
-	differ := map[clustermesh.ClusterName]bool{}
-	for c, s := range theirs {
-		if r.sum(c) != s && clustermesh.CheckName(string(c)) == nil {
-			differ[c] = true
-		}
-	}
-	for c := range r.digests {
-		if theirs[c] != r.sum(c) {
-			differ[c] = true
-		}
-	}
-	if len(differ) == 0 {
-		out.send(from, &Agree{r.sender()})
-		r.answered(d.Sender, true)
-		r.agreed(from, d.Sender)
-		return out
-	}
-	out.send(from, r.vector(differ))
-	return out
-}
-
-// offers reports whether others are told of an entry, and given it: not if they would refuse it, because
-// it is from the future, or is of this node and that has left.
-func (r *Replica) offers(e Entry) bool { return !r.hidden(e.Record.Origin) && r.early(e) == 0 }
-
-func (r *Replica) vector(clusters map[clustermesh.ClusterName]bool) *Vector {
-	offers := map[clustermesh.ClusterName][]Offer{}
-	for _, e := range r.entriesOf(clusters) {
-		if c := e.Record.Origin.Cluster; r.offers(e) {
-			offers[c] = append(offers[c], Offer{Origin: e.Record.Origin, Version: e.version})
-		}
-	}
-	v := &Vector{Sender: r.sender()}
-	for _, c := range slices.Sorted(maps.Keys(clusters)) {
-		v.Clusters = append(v.Clusters, ClusterVector{Cluster: c, Offers: offers[c]})
-	}
-	return v
-}
-
-// receiveVector completes an exchange: it sends or announces what is newer here, and asks for what
-// is newer there.
-func (r *Replica) receiveVector(from Peer, v *Vector, doubted bool) Output {
-	var out Output
-	var want, missing []clustermesh.Origin
-	var give []Entry
-	theirs := map[clustermesh.Origin]Version{}
-	clusters := map[clustermesh.ClusterName]bool{}
-	for _, c := range v.Clusters {
-		clusters[c.Cluster] = true
-		for _, offer := range c.Offers {
-			theirs[offer.Origin] = offer.Version
-			if !r.lacks(offer, doubted, &out) {
-				continue
-			}
-			missing = append(missing, offer.Origin)
-			if r.asks(from, offer, doubted) { // not on its way already
-				want = append(want, offer.Origin)
-			}
-		}
-	}
-	r.answered(v.Sender, !clusters[r.self.Cluster] || theirs[r.self].Epoch >= r.writer.epoch)
-	for _, e := range r.entriesOf(clusters) {
-		if o := e.Record.Origin; r.offers(e) && e.version.Compare(theirs[o]) > 0 {
-			give = append(give, e)
-		}
-	}
-	r.give(&out, from, give)
-	if len(want) > 0 {
-		out.send(from, &Want{want})
-	}
-	switch {
-	case r.synced:
-	case doubted: // what it offers need not exist, so nothing waits for it
-		r.agreed(from, v.Sender)
-	default:
-		r.exchanging, r.with, r.said = true, from, v.Sender
-		clear(r.missing)
-		for _, o := range missing {
-			r.missing[o] = true
-		}
-		r.settle()
-	}
-	return out
-}
-
-// giveBytes is the most bytes of records that are sent to a peer unasked.
-const giveBytes = 64 << 10
-
-// give sends the records that a peer lacks. A newcomer lacks everything, and all its peers find
-// that out at the same moment. So more than giveBytes is only announced, and the newcomer asks one
-// peer for it.
-func (r *Replica) give(out *Output, to Peer, entries []Entry) {
-	size := 0
-	for _, e := range entries {
-		size += e.size
-	}
-	switch {
-	case len(entries) == 0:
-	case size <= giveBytes:
-		r.sendSnapshots(out, to, entries)
-	default:
-		out.send(to, &Announce{offersOf(entries)})
 	}
 }

@@ -103,7 +103,7 @@ type Replica struct {
 	changed map[clustermesh.ClusterName]uint64
 	// history is what is left of the earlier records of each cluster.
 	history  map[clustermesh.ClusterName]clustermesh.History
-	digests  map[clustermesh.ClusterName]sum
+	digests  map[clustermesh.ClusterName]digest
 	topology topology.Topology
 	// members are the other daemons that are live; live lists them, sorted.
 	members map[clustermesh.Origin]bool
@@ -115,8 +115,9 @@ type Replica struct {
 	asked  map[clustermesh.Origin]ask
 	doubts doubts
 	audit  audit
-	// speaks are the levels of Hello that neighbours have told.
-	speaks map[Peer]uint8
+	// hellos are those of neighbours.
+	hellos map[Peer]greeting
+	asking asking
 	// origins are those of entries, by what identifies them in a Delta.
 	origins map[uint64]clustermesh.Origin
 	// rejected are the versions that were not accepted. For a while they are not asked for again.
@@ -156,11 +157,12 @@ func New(cfg Config, held []Entry) *Replica {
 		counts:   map[clustermesh.ClusterName]Count{},
 		changed:  map[clustermesh.ClusterName]uint64{},
 		history:  map[clustermesh.ClusterName]clustermesh.History{},
-		digests:  map[clustermesh.ClusterName]sum{},
+		digests:  map[clustermesh.ClusterName]digest{},
 		asked:    map[clustermesh.Origin]ask{},
 		doubts:   doubts{of: map[Peer]int{}},
 		audit:    audit{whole: map[Peer]bool{}},
-		speaks:   map[Peer]uint8{},
+		hellos:   map[Peer]greeting{},
+		asking:   asking{since: map[Peer]int{}, sure: map[Peer]bool{}},
 		origins:  map[uint64]clustermesh.Origin{},
 		rejected: map[clustermesh.Origin]Version{},
 		pace:     newPace(),
@@ -258,7 +260,7 @@ func (r *Replica) Entries() []Entry {
 }
 
 // entriesOf returns what is held of some clusters, sorted by origin.
-func (r *Replica) entriesOf(clusters map[clustermesh.ClusterName]bool) []Entry {
+func (r *Replica) entriesOf(clusters map[clustermesh.ClusterName]uint16) []Entry {
 	var origins []clustermesh.Origin
 	for c := range clusters {
 		for o := range r.view.Of(c) {
@@ -310,12 +312,13 @@ func (r *Replica) Tick(rng *rand.Rand) Output {
 	}
 	r.peers.draw(rng)
 	out := r.tickAsked()
+	r.tickAsking(&out)
 	out.add(r.tickRival())
 	out.add(r.tickPace())
 	out.add(r.dropLeft())
 	if all := r.peers.list; len(all) > 0 {
 		if p := all[rng.IntN(len(all))]; r.audits(p, rng) {
-			out.send(p, r.digest())
+			out.send(p, r.open(p))
 		}
 	}
 	return out

@@ -30,6 +30,7 @@ type sim struct {
 	problems []clustermesh.Problem
 	sent     int
 	topology topology.Topology
+	bothWays bool // streams are whole
 	clock    uint64
 	seen     []map[clustermesh.Origin]Version // the largest version that a node ever held, per life
 }
@@ -60,6 +61,11 @@ func (s *sim) start(i int, held []Entry, epoch uint64) {
 // do takes an Output of node i: encodes what it sends, and checks that nothing was lost or went back.
 func (s *sim) do(i int, out Output) {
 	s.problems = append(s.problems, out.Problems...)
+	for _, p := range s.peers { // in the same order each time
+		if out.Neighbours[p] {
+			s.do(i, s.nodes[i].Connected(p, s.bothWays))
+		}
+	}
 	for _, e := range out.Send {
 		b, err := Encode(e.Message)
 		if err != nil {

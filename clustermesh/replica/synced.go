@@ -13,11 +13,12 @@ func (r *Replica) agreed(with Peer, said Sender) {
 	if r.synced {
 		return
 	}
-	if !said.Unsynced {
-		r.synced = true
-		return
-	}
 	r.agree[with] = true
+	delete(r.asking.since, with)
+	if !said.Unsynced {
+		r.asking.sure[with] = true
+	}
+	r.sure()
 }
 
 // ColdStart is called now and then while the replica is not synced: perhaps no peer is, because all daemons
@@ -42,6 +43,12 @@ func Doubted(m Message) Message {
 		m = &Vector{Clusters: of.Clusters, Sender: Sender{Unsynced: true}}
 	case *Agree:
 		m = &Agree{Sender{Unsynced: true}}
+	case *Hello:
+		m = &Hello{Speaks: of.Speaks, Sum: of.Sum, Sender: Sender{Unsynced: true}}
+	case *Root:
+		m = &Root{Sum: of.Sum, Sender: Sender{Unsynced: true}}
+	case *Listing:
+		m = &Listing{Of: of.Of, Sender: Sender{Unsynced: true}}
 	}
 	return doubted{m}
 }

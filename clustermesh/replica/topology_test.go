@@ -113,14 +113,14 @@ func TestNeighboursAlone(t *testing.T) {
 }
 
 // TestNeighboursFollowMembers: who joins or leaves changes the neighbours of those alone whom it
-// concerns, and a new neighbour is asked at once.
+// concerns.
 func TestNeighboursFollowMembers(t *testing.T) {
 	self, next, last, other := simOrigin(0), simOrigin(3), simOrigin(6), simOrigin(1)
 	for _, tc := range []struct {
 		topology topology.Topology
 		members  []clustermesh.Origin
 		want     string
-		asked    int
+		streams  int
 	}{
 		{topology.FullMesh{}, nil, "[]", 0},
 		{topology.FullMesh{}, []clustermesh.Origin{self, next, next, other}, "[c0/n3 c1/n1]", 2},
@@ -129,11 +129,11 @@ func TestNeighboursFollowMembers(t *testing.T) {
 	} {
 		r := New(Config{Self: self, Topology: tc.topology}, nil)
 		out := r.SetMembers(tc.members)
-		if got := fmt.Sprint(slices.SortedFunc(slices.Values(r.Neighbours()), clustermesh.Origin.Compare)); got != tc.want || len(out.Send) != tc.asked {
-			t.Errorf("of %v: neighbours %s, %d asked, want %s, %d", tc.members, got, len(out.Send), tc.want, tc.asked)
+		if got := fmt.Sprint(slices.SortedFunc(slices.Values(r.Neighbours()), clustermesh.Origin.Compare)); got != tc.want || len(out.Neighbours) != tc.streams {
+			t.Errorf("of %v: neighbours %s, %d new streams, want %s, %d", tc.members, got, len(out.Neighbours), tc.want, tc.streams)
 		}
-		if again := r.SetMembers(tc.members); len(again.Send) != 0 {
-			t.Errorf("of %v: no change asks %d", tc.members, len(again.Send))
+		if again := r.SetMembers(tc.members); len(again.Neighbours) != 0 {
+			t.Errorf("of %v: no change makes %d streams", tc.members, len(again.Neighbours))
 		}
 		if r.SetMembers(nil); len(r.Neighbours()) != 0 {
 			t.Errorf("without members: neighbours %v", r.Neighbours())

@@ -59,7 +59,8 @@ func (everybody) Addr(o clustermesh.Origin) netip.AddrPort {
 	return gossipOf(map[clustermesh.ClusterName]byte{"west": westNumber, "east": eastNumber, "north": northNumber}[o.Cluster])
 }
 func (everybody) Missed(clustermesh.Origin, netip.AddrPort) {}
-func (everybody) Connected(clustermesh.Origin, bool, bool)  {}
+func (everybody) Connected(clustermesh.Origin, bool)        {}
+func (everybody) Dropped(clustermesh.Origin)                {}
 func (everybody) WrongKey(string)                           {}
 
 func (e everybody) Admit(p stream.Peer, _ string) (stream.Session, bool, error) {

@@ -131,7 +131,7 @@ func (w *world) turn(n *node) {
 	if c, found := turn.NodeContent(w.machine(n), in.Local); found {
 		in.Record = &c
 	}
-	w.deliver(n, n.replica.SetMembers(w.peers(n)))
+	w.join(n)
 	for steps := turn.Decide(in); len(steps) > 0; steps = steps[1:] {
 		switch s := steps[0].(type) {
 		case turn.Publish:
@@ -150,6 +150,17 @@ func (w *world) turn(n *node) {
 			steps = append(steps[:1], turn.Decide(in)...)
 		case turn.Apply:
 			n.caution = s.Caution
+		}
+	}
+}
+
+// join makes the stream to each neighbour that is new.
+func (w *world) join(n *node) {
+	out := n.replica.SetMembers(w.peers(n))
+	w.deliver(n, out)
+	for _, o := range w.origins() {
+		if out.Neighbours[o] {
+			w.deliver(n, n.replica.Connected(o, true))
 		}
 	}
 }

@@ -31,7 +31,6 @@ type stream struct {
 	conn    *conn
 	backoff time.Duration
 	began   time.Duration // of the last connection
-	again   bool          // there was a connection before
 	closed  bool
 }
 
@@ -252,9 +251,7 @@ func (s *stream) begin(c *conn) {
 	m := s.from
 	s.began = m.net.now
 	s.conn = c
-	again := s.again
-	m.do(func(n *node.Node, now time.Time) { n.Connected(s.to, true, again, now) })
-	s.again = true
+	m.do(func(n *node.Node, now time.Time) { n.Connected(s.to, true, now) })
 	waiting := s.waiting
 	s.waiting = nil
 	for _, f := range waiting {

@@ -37,17 +37,17 @@ var today = []figures{
 	{
 		clusters: 2, nodes: 25, restMessages: 0.5, restBytes: 120, heartbeatKB: 14, changeMessages: 9, changeBytes: 2_300,
 		half: 5 * time.Millisecond, most: 260 * time.Millisecond, lossy: 450 * time.Millisecond,
-		newcomerBytes: 61_000, newcomer: 550 * time.Millisecond, alive: 1200 * time.Millisecond,
+		newcomerBytes: 25_000, newcomer: 550 * time.Millisecond, alive: 1200 * time.Millisecond,
 	},
 	{
 		clusters: 4, nodes: 50, restMessages: 0.5, restBytes: 120, heartbeatKB: 57, changeMessages: 11.5, changeBytes: 2_900,
 		half: 140 * time.Millisecond, most: 260 * time.Millisecond, lossy: 450 * time.Millisecond,
-		newcomerBytes: 180_000, newcomer: 900 * time.Millisecond, alive: 1900 * time.Millisecond,
+		newcomerBytes: 90_000, newcomer: 900 * time.Millisecond, alive: 1900 * time.Millisecond,
 	},
 	{
 		clusters: 8, nodes: 50, restMessages: 0.5, restBytes: 120, heartbeatKB: 115, changeMessages: 12, changeBytes: 3_100,
 		half: 140 * time.Millisecond, most: 260 * time.Millisecond, lossy: 450 * time.Millisecond,
-		newcomerBytes: 260_000, newcomer: 900 * time.Millisecond, alive: 1900 * time.Millisecond,
+		newcomerBytes: 170_000, newcomer: 900 * time.Millisecond, alive: 1900 * time.Millisecond,
 	},
 }
 

@@ -58,11 +58,16 @@ func (n *Node) admit(by replica.Peer, e replica.Entry) (clustermesh.Record, clus
 	return n.trust.Admit(by, e, n.now)
 }
 
-// Connected notes that a stream to a neighbour begins, or that messages to it were dropped; see
-// replica.Replica.Connected.
-func (n *Node) Connected(to clustermesh.Origin, whole, again bool, now time.Time) {
+// Connected notes that a stream to a neighbour begins, on which both write or only this node does.
+func (n *Node) Connected(to clustermesh.Origin, bothWays bool, now time.Time) {
 	n.now = now
-	n.apply(n.replica.Connected(to, whole, again))
+	n.apply(n.replica.Connected(to, bothWays))
+}
+
+// Dropped notes that messages to a neighbour were dropped.
+func (n *Node) Dropped(to clustermesh.Origin, now time.Time) {
+	n.now = now
+	n.apply(n.replica.Dropped(to))
 }
 
 // Repin replaces the pins, and admits the records again for which that may make a difference.

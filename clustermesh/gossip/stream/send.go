@@ -27,9 +27,9 @@ func (s *Streams) keep(ctx context.Context, to *sender) {
 	defer stop()
 	backoff := firstBackoff
 	wait := s.patience(to.to)
-	for first := true; ; first = false {
+	for {
 		began := time.Now()
-		err := s.once(ctx, to, wait, !first)
+		err := s.once(ctx, to, wait)
 		if ctx.Err() != nil {
 			return
 		}
@@ -62,14 +62,14 @@ type out struct {
 // once waits for a connection that the neighbour opens, or opens one, and writes what is queued
 // until that breaks. If the keys change, or the peer is doubted and it is time to look again, it
 // opens another at once. What waits goes there.
-func (s *Streams) once(ctx context.Context, to *sender, wait time.Duration, again bool) error {
+func (s *Streams) once(ctx context.Context, to *sender, wait time.Duration) error {
 	var doubted *duplex // is not to be used again before another one was tried
 	for {
 		o, err := s.connect(ctx, to, wait, doubted)
 		if err != nil {
 			return err
 		}
-		s.host.Connected(to.to, o.duplex != nil, again)
+		s.host.Connected(to.to, o.duplex != nil)
 		if o.believed {
 			s.locateOnce(to, o)
 		}
@@ -92,7 +92,6 @@ func (s *Streams) once(ctx context.Context, to *sender, wait time.Duration, agai
 			hangUp(o.conn)
 			return err
 		}
-		again = true
 	}
 }
 
@@ -251,7 +250,7 @@ func (s *Streams) writeAll(o out, to *sender) error {
 		}
 		to.written()
 		if to.lost() {
-			s.host.Connected(to.to, o.duplex != nil, true)
+			s.host.Dropped(to.to)
 		}
 	}
 }

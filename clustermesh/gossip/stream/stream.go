@@ -63,9 +63,11 @@ type Host interface {
 	// us.
 	Admit(p Peer, addr string) (s Session, believed bool, err error)
 	Accept(p Peer, host string) (Session, error)
-	// Connected is called when a stream to a neighbour begins, and whether both write on it. Again
-	// says that messages were lost: in transit on the one before, or because too many waited.
-	Connected(to clustermesh.Origin, bothWays, again bool)
+	// Connected is called when a stream to a neighbour begins, and whether both write on it. What
+	// was in transit on the one before is lost.
+	Connected(to clustermesh.Origin, bothWays bool)
+	// Dropped is called when messages to a neighbour were dropped, because too many waited.
+	Dropped(to clustermesh.Origin)
 	// WrongKey is called with a host whose gossip key differs.
 	WrongKey(host string)
 }
