@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -17,10 +18,12 @@ const (
 	maxPerSource = 32
 )
 
-// door decides which connections may wait for their proof. When there is no room, the oldest
-// connection of the source that has most of them must go, and the new one may wait; if several sources
-// have as many, the oldest of theirs. A real daemon needs a few milliseconds, so it is through long
-// before it is the oldest; a stranger that stays silent only takes room from itself.
+// door decides which connections may wait for their proof. When there is no room, one of them must
+// go, and the new one may wait: the oldest that has sent nothing, of the source that has most of
+// those. A real daemon sends its first bytes at once, and a stranger that stays silent only takes
+// room from itself. If all have sent something, one of the source with the most is drawn: if it
+// were the oldest, none of many nodes behind one address would ever get through while their
+// connections come faster than they are served.
 type door struct {
 	mu      sync.Mutex
 	waiting map[netip.Prefix][]*visitor // by source, the oldest first
@@ -44,6 +47,7 @@ type visitor struct {
 	source  netip.Prefix
 	number  uint64 // in the order in which they came
 	crowded bool   // it had to go
+	spoke   bool   // it has sent something
 }
 
 func newDoor() *door { return newDoorOf(maxWaiting, maxPerSource) }
@@ -60,9 +64,9 @@ func (d *door) enter(conn net.Conn, addr netip.Addr) (in, out *visitor) {
 	in = &visitor{conn: conn, source: l4.Source(addr), number: d.entered}
 	switch {
 	case len(d.waiting[in.source]) >= d.perSource:
-		out = d.oldest(in.source)
+		out = d.draw(in.source)
 	case d.n >= d.most:
-		out = d.oldest(d.largest())
+		out = d.draw(d.largest())
 	}
 	d.waiting[in.source] = append(d.waiting[in.source], in)
 	d.n++
@@ -86,8 +90,21 @@ func (d *door) leave(v *visitor) (crowded bool) {
 	return v.crowded
 }
 
-func (d *door) oldest(source netip.Prefix) *visitor {
-	v := d.waiting[source][0]
+// spoke notes that a connection has sent something.
+func (d *door) spoke(v *visitor) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v.spoke = true
+}
+
+// draw lets one of a source's connections go.
+func (d *door) draw(source netip.Prefix) *visitor {
+	all := d.waiting[source]
+	i := slices.IndexFunc(all, func(v *visitor) bool { return !v.spoke })
+	if i < 0 {
+		i = rand.IntN(len(all))
+	}
+	v := all[i]
 	v.crowded = true
 	d.remove(v)
 	return v
@@ -107,13 +124,25 @@ func (d *door) remove(v *visitor) {
 	}
 }
 
-// largest returns the source with the most connections; of several, the one that came first.
-func (d *door) largest() (most netip.Prefix) {
-	for s, all := range d.waiting {
-		now := d.waiting[most]
-		if len(all) > len(now) || len(all) == len(now) && all[0].number < now[0].number {
-			most = s
+// largest returns the source with the most connections that have sent nothing, or if there are
+// none, with the most of all; of several, the one whose first such connection came first.
+func (d *door) largest() (largest netip.Prefix) {
+	most, anySilent, number := 0, false, uint64(0)
+	for source, all := range d.waiting {
+		n, first := len(all), all[0].number
+		silent := 0
+		for _, v := range slices.Backward(all) {
+			if !v.spoke {
+				silent++
+				first = v.number
+			}
+		}
+		if anySilent || silent > 0 {
+			n = silent
+		}
+		if silent > 0 && !anySilent || n > most || n == most && first < number {
+			largest, most, anySilent, number = source, n, anySilent || silent > 0, first
 		}
 	}
-	return most
+	return largest
 }

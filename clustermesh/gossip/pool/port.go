@@ -169,7 +169,7 @@ func (p *port) acceptOne(raw net.Conn, addr netip.Addr, door *door, in *visitor)
 	stop := context.AfterFunc(p.ctx, func() { raw.Close() })
 	defer stop() // whatever becomes of the connection: until then the context keeps it in memory
 	conn := &bounded{Conn: p.meter.Conn(raw), left: handshakeBytes}
-	to, secured, why := p.judge(conn)
+	to, secured, why := p.judge(conn, func() { door.spoke(in) })
 	crowded := door.leave(in)
 	if to != nil && stop() && !crowded {
 		if to == p.members {
@@ -221,8 +221,9 @@ func (p *port) vet(conn net.Conn, addr netip.Addr) net.Conn {
 }
 
 // judge decides what becomes of a connection: to whom to hand it, or why it is refused. A peer that
-// sends nothing at all and leaves is a probe of this machine, which is not refused.
-func (p *port) judge(conn *bounded) (to chan net.Conn, secured net.Conn, why member.Refusal) {
+// sends nothing at all and leaves is a probe of this machine, which is not refused. Spoke is called
+// once it has sent something.
+func (p *port) judge(conn *bounded, spoke func()) (to chan net.Conn, secured net.Conn, why member.Refusal) {
 	ctx, cancel := context.WithTimeout(p.ctx, proofTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
@@ -235,6 +236,7 @@ func (p *port) judge(conn *bounded) (to chan net.Conn, secured net.Conn, why mem
 	} else if err != nil {
 		return nil, nil, ""
 	}
+	spoke()
 	rest := &peeked{Conn: conn, first: first}
 	if first[0] != tlsHandshake {
 		return nil, nil, member.NotTLS
