@@ -122,7 +122,14 @@ type Node struct {
 	// to reach them, in Unix milliseconds. It decides nothing. Only the leader of a cluster writes
 	// it; 0 for other nodes.
 	Canary int64 `cbor:"15,keyasint,omitempty" json:"canary,omitempty"`
+	// Speaks is the highest of the levels below that the node's daemon understands. Daemons older
+	// than this field understand none.
+	Speaks uint8 `cbor:"16,keyasint,omitempty" json:"speaks,omitempty"`
 }
+
+// SpeaksFew is the level from which a daemon knows that few nodes of a large cluster decide about
+// the others; see Deciders.
+const SpeaksFew = 1
 
 // ServiceType is the type of an import (mcs-api ServiceImportType).
 type ServiceType string

@@ -1,6 +1,12 @@
 package clustermesh
 
-import "slices"
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
+)
 
 // Witnesses returns the origins that claim that the node is silent in its present life: first those
 // of its own cluster, then those of others. A claim about an earlier life does not count.
@@ -23,6 +29,51 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 	return home, away
 }
 
+const (
+	// manyOthers is how many other nodes a cluster has at least for few of them to decide about
+	// each.
+	manyOthers = 10
+	// few is how many decide then.
+	few = 9
+)
+
+// Deciders returns which nodes of a cluster decide whether one of them is dead: all others, or of
+// many the few whose hash with its name is lowest, without those that are dead themselves. So a
+// death changes few records, and the loss of a rack is decided in turns, each of which takes the
+// next in rank.
+func Deciders(nodes []Origin, node Origin, dead map[Origin]bool) []Origin {
+	others := make([]Origin, 0, len(nodes))
+	for _, o := range nodes {
+		if o != node {
+			others = append(others, o)
+		}
+	}
+	if !FewDecide(nodes) {
+		return others
+	}
+	rank := ranks(node)
+	others = slices.DeleteFunc(others, func(o Origin) bool { return dead[o] })
+	of := make(map[Origin]uint64, len(others))
+	for _, o := range others {
+		of[o] = rank(o)
+	}
+	slices.SortFunc(others, func(a, b Origin) int { return cmp.Or(cmp.Compare(of[a], of[b]), a.Compare(b)) })
+	return others[:min(few, len(others))]
+}
+
+// FewDecide reports whether so many nodes are a cluster where few decide about each.
+func FewDecide(nodes []Origin) bool { return len(nodes) > manyOthers }
+
+// ranks returns the rank of witnesses of a node, which is the same wherever it is computed. Names
+// differ little, so that a hash must mix well: the ranks of two nodes must not depend on each
+// other.
+func ranks(node Origin) func(Origin) uint64 {
+	return func(witness Origin) uint64 {
+		hash := sha256.Sum256([]byte(node.String() + "\x00" + witness.String()))
+		return binary.BigEndian.Uint64(hash[:])
+	}
+}
+
 // Dead decides whether a machine is dead, from the claims in nodes' records, which all nodes
 // receive alike, and from what this node's own gossip hears. If one node hears the daemon and
 // another does not, they decide differently until their gossip agrees. A claim is trusted as much as
@@ -32,63 +83,124 @@ func (s State) Witnesses(node Origin) (home, away []Origin) {
 //
 //   - in a cluster of three nodes or more, when more than half of its other nodes claim that it is
 //     silent, so that the smaller side of a split cluster withdraws nothing;
+//   - in a cluster of eleven or more, also when five of its nine Deciders do. They claim only while they
+//     hear more than half of their cluster, so that the same holds;
 //   - in a cluster of two, when the other node claims it and a node of another cluster agrees;
 //   - a node without neighbours is never dead: a cluster that cannot be reached is held.
 //
 // A node whose daemon this one hears is not dead, whatever others claim. It is not enough that its
 // machine answers: a booting machine refuses connections long before its pods serve.
 func (s State) Dead(node Origin) bool {
-	home, away := s.Witnesses(node)
-	return s.deadBy(node, witnesses{len(home), len(away)})
+	c := claims{}
+	for o, r := range s.Records.All() {
+		c.add(s, o, r)
+	}
+	return s.deadIn(node.Cluster, c)[node]
 }
 
-// witnesses are how many origins claim that a node is silent, of its own cluster and of others.
-type witnesses struct{ home, away int }
-
-func (s State) deadBy(node Origin, w witnesses) bool {
-	if s.Contacts.Get(node) == Alive {
-		return false
+// DeadOf returns which nodes of a cluster of three or more are dead.
+func (s State) DeadOf(cluster ClusterName) map[Origin]bool {
+	c := claims{}
+	for o, r := range s.Records.Of(cluster) {
+		c.add(s, o, r)
 	}
-	others := 0
-	for o, r := range s.Records.Of(node.Cluster) {
-		if o.Node != "" && o != node && r.Content.Node != nil {
-			others++
+	return s.deadIn(cluster, c)
+}
+
+// claims are who claims that a node is silent in its present life, of its own cluster and of
+// others.
+type claims map[Origin]*claimants
+
+type claimants struct {
+	home map[Origin]bool
+	away int
+}
+
+// add adds those of one record.
+func (c claims) add(s State, by Origin, r Record) {
+	for _, of := range r.Content.Silent {
+		if of.Origin == by || of.Epoch < s.Records.Get(of.Origin).Stamp.Epoch { // no node is its own witness
+			continue
+		}
+		all := c[of.Origin]
+		if all == nil {
+			all = &claimants{home: map[Origin]bool{}}
+			c[of.Origin] = all
+		}
+		if by.Cluster == of.Origin.Cluster {
+			all.home[by] = true
+		} else {
+			all.away++
 		}
 	}
-	switch {
-	case others >= 2:
-		return 2*w.home > others
-	case others == 1:
-		return w.home == 1 && w.away >= 1
+}
+
+// deadIn returns which nodes of a cluster are dead.
+func (s State) deadIn(cluster ClusterName, all claims) map[Origin]bool {
+	var nodes, suspects []Origin
+	for o, r := range s.Records.Of(cluster) {
+		if o.Node != "" && r.Content.Node != nil {
+			nodes = append(nodes, o)
+		}
 	}
-	return false
+	for o := range all {
+		if o.Cluster == cluster && o.Node != "" && s.Contacts.Get(o) != Alive {
+			suspects = append(suspects, o)
+		}
+	}
+	dead := map[Origin]bool{}
+	for { // until no turn finds another one
+		found := map[Origin]bool{}
+		for _, o := range suspects {
+			if !dead[o] && all[o].decide(nodes, o, dead) {
+				found[o] = true
+			}
+		}
+		if len(found) == 0 {
+			return dead
+		}
+		maps.Copy(dead, found)
+	}
+}
+
+// decide reports whether the claims about a node are enough.
+func (c *claimants) decide(nodes []Origin, node Origin, dead map[Origin]bool) bool {
+	others := len(nodes)
+	if slices.Contains(nodes, node) {
+		others--
+	}
+	switch {
+	case others == 0:
+		return false
+	case others == 1:
+		return len(c.home) == 1 && c.away >= 1
+	case 2*len(c.home) > others:
+		return true
+	case !FewDecide(nodes):
+		return false
+	}
+	claim := 0
+	for _, o := range Deciders(nodes, node, dead) {
+		if c.home[o] {
+			claim++
+		}
+	}
+	return 2*claim > few
 }
 
 // DeadBy returns the nodes that are Dead, if only the records of these origins have claims. It
 // looks at no other records than those of the clusters whose nodes are claimed silent.
 func (s State) DeadBy(claimants ByOrigin[bool]) map[Origin]bool {
-	all := map[Origin]witnesses{}
+	all, clusters := claims{}, map[ClusterName]bool{}
 	for o := range claimants.All() {
-		once := map[Origin]bool{o: true} // no node is its own witness
-		for _, c := range s.Records.Get(o).Content.Silent {
-			if once[c.Origin] || c.Epoch < s.Records.Get(c.Origin).Stamp.Epoch {
-				continue
-			}
-			once[c.Origin] = true
-			w := all[c.Origin]
-			if o.Cluster == c.Origin.Cluster {
-				w.home++
-			} else {
-				w.away++
-			}
-			all[c.Origin] = w
-		}
+		all.add(s, o, s.Records.Get(o))
+	}
+	for o := range all {
+		clusters[o.Cluster] = true
 	}
 	out := map[Origin]bool{}
-	for node, w := range all {
-		if node.Node != "" && s.deadBy(node, w) {
-			out[node] = true
-		}
+	for c := range clusters {
+		maps.Copy(out, s.deadIn(c, all))
 	}
 	return out
 }

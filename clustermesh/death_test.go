@@ -2,6 +2,8 @@ package clustermesh_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,5 +86,76 @@ func TestNoHalfIsDead(t *testing.T) {
 				t.Errorf("%d nodes: %s is judged dead by a cut", n, x)
 			}
 		}
+	}
+}
+
+// TestFewDecide: of many nodes, five of the nine that decide are enough; who is dead decides no
+// more, so that the loss of many at once is decided in turns; and no five others are enough.
+func TestFewDecide(t *testing.T) {
+	const n = 40
+	var all []clustermesh.Origin
+	for i := range n {
+		all = append(all, origin(fmt.Sprintf("a/n%d", i)))
+	}
+	claimed := func(dead []clustermesh.Origin, by func(x clustermesh.Origin, gone map[clustermesh.Origin]bool) []clustermesh.Origin, gone map[clustermesh.Origin]bool) map[clustermesh.Origin]bool {
+		s := clustermesh.State{Records: clustermesh.ByOrigin[clustermesh.Record]{}, Contacts: clustermesh.ByOrigin[clustermesh.Contact]{}}
+		silent := map[clustermesh.Origin][]string{}
+		for _, x := range dead {
+			for _, w := range by(x, gone) {
+				if !slices.Contains(dead, w) {
+					silent[w] = append(silent[w], x.String())
+				}
+			}
+		}
+		for _, o := range all {
+			addNode(&s, o.String(), clustermesh.Held, silent[o]...)
+		}
+		claimants := clustermesh.ByOrigin[bool]{}
+		for o := range silent {
+			claimants = claimants.With(o, true)
+		}
+		got := s.DeadOf("a")
+		if again := s.DeadBy(claimants); !maps.Equal(got, again) {
+			t.Fatalf("%v by all records, %v by those of who claims", got, again)
+		}
+		return got
+	}
+	deciders := func(x clustermesh.Origin, gone map[clustermesh.Origin]bool) []clustermesh.Origin {
+		return clustermesh.Deciders(all, x, gone)
+	}
+	some := func(count int) func(clustermesh.Origin, map[clustermesh.Origin]bool) []clustermesh.Origin {
+		return func(x clustermesh.Origin, gone map[clustermesh.Origin]bool) []clustermesh.Origin {
+			return deciders(x, gone)[:count]
+		}
+	}
+	others := func(x clustermesh.Origin, _ map[clustermesh.Origin]bool) (out []clustermesh.Origin) {
+		for _, o := range all {
+			if o != x && !slices.Contains(clustermesh.Deciders(all, x, nil), o) && len(out) < n/2-1 {
+				out = append(out, o)
+			}
+		}
+		return out
+	}
+	if got := claimed(all[:1], some(4), nil); len(got) != 0 {
+		t.Errorf("four are enough: %v", got)
+	}
+	if got := claimed(all[:1], some(5), nil); len(got) != 1 {
+		t.Errorf("five are not enough: %v", got)
+	}
+	if got := claimed(all[:1], others, nil); len(got) != 0 {
+		t.Errorf("%d who do not decide are enough: %v", n/2-1, got)
+	}
+	lost := all[:16] // a rack
+	gone := map[clustermesh.Origin]bool{}
+	for turn := 1; ; turn++ {
+		next := claimed(lost, deciders, gone)
+		if len(next) == len(lost) {
+			t.Logf("the loss of %d of %d is decided in %d turns", len(lost), n, turn)
+			break
+		}
+		if len(next) <= len(gone) {
+			t.Fatalf("after %d turns, %d of %d are dead", turn, len(next), len(lost))
+		}
+		gone = next
 	}
 }

@@ -27,14 +27,12 @@ func (n *Node) publish() (changed bool) {
 		}
 	}
 	c.Silent = n.witness.Silences()
-	if c.Node != nil && n.cfg.Proves {
+	if c.Node != nil {
 		own := *c.Node
-		own.Proves = true
-		c.Node = &own
-	}
-	if c.Node != nil && n.replica.Epoch() < n.self.Boot {
-		own := *c.Node
-		own.Life = n.self.Boot
+		own.Speaks, own.Proves = clustermesh.SpeaksFew, n.cfg.Proves
+		if n.replica.Epoch() < n.self.Boot {
+			own.Life = n.self.Boot
+		}
 		c.Node = &own
 	}
 	return n.carryOut(n.replica.Publish(c))

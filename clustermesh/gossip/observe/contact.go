@@ -99,6 +99,8 @@ type written struct {
 	known       bool
 	ofNode      bool // it describes the node
 	epoch, life uint64
+	// older is whether the daemon of that node does not know that few nodes of a cluster decide.
+	older bool
 }
 
 // wrote takes note of the node's record.
@@ -106,6 +108,7 @@ func (n *contact) wrote(rec clustermesh.Record, known bool) {
 	n.written = written{known: known, epoch: rec.Stamp.Epoch}
 	if rec.Content.Node != nil {
 		n.written.ofNode, n.written.life = true, rec.Content.Node.Life
+		n.written.older = rec.Content.Node.Speaks < clustermesh.SpeaksFew
 	}
 }
 
@@ -203,6 +206,11 @@ func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 		n.revive(now)
 		n.streamed = n.streams > 0
 	}
+}
+
+// isFresh reports whether the daemon is alive, and nothing speaks against that yet.
+func (n *contact) isFresh(now time.Time) bool {
+	return n.state() == clustermesh.Alive && n.rounds == 0 && (n.streams == 0 && !n.streamed || now.Sub(n.framed) <= stalled)
 }
 
 // isHeard reports whether a life proves all the time that it is there.

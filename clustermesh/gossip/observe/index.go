@@ -15,6 +15,7 @@ type index struct {
 	asking, probing int // how many are being asked, and probed
 	alive, expected clustermesh.Draft[bool]
 	members         roster
+	older           int // nodes whose daemons do not know that few nodes of a cluster decide
 	contacts        clustermesh.Draft[clustermesh.Contact]
 }
 
@@ -159,9 +160,18 @@ func (c *Contacts) Know(records records) {
 		default:
 			n = c.add(o)
 		}
+		before := n.written.older
 		n.wrote(rec, known)
+		c.older += count(n.written.older) - count(before)
 		c.note(n)
 	}
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // first returns the first n of some nodes, in an order.

@@ -12,9 +12,9 @@ import (
 // Witness holds the claims "gossip has lost this node and its machine does not answer" that go into
 // this node's record.
 //
-// Only those whose claims count make them: the nodes of the silent node's own cluster and, if that has
-// just two nodes, remoteWitnesses of the nodes of other clusters. Otherwise one death would change the
-// record of every node of the clusterset.
+// Only those whose claims count make them: the nodes of the silent node's own cluster, of a large
+// one only its clustermesh.Deciders, and, if it has just two nodes, remoteWitnesses of the nodes of
+// other clusters. Otherwise one death would change the record of every node of the clusterset.
 //
 // One claim withdraws nothing: clustermesh.State.Dead needs more than half of the other nodes of
 // the node's cluster to agree, or, in a cluster of two, the other node and a node of another
@@ -45,13 +45,14 @@ func (w *Witness) Restore(claims []clustermesh.Silence) {
 func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed bool) {
 	c.Know(known)
 	alive := c.Alive()
-	counts := counting(c.self, alive, known)
+	h := &home{Contacts: c, known: known, now: now}
+	counts := c.counting(alive, known, h)
 	for i := range c.slots {
 		s := &c.slots[i]
 		if s.is&isSilent == 0 || alive.Len() == 0 {
 			continue
 		}
-		if _, isClaimed := w.claims[s.origin]; !isClaimed && counts(s.origin) {
+		if _, isClaimed := w.claims[s.origin]; !isClaimed && counts(s.origin) && h.hearsEnough(s.origin) {
 			if w.claims == nil {
 				w.claims = map[clustermesh.Origin]uint64{}
 			}
@@ -79,19 +80,20 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 // must agree with the other node of the cluster.
 const remoteWitnesses = 3
 
-// counting returns a function that reports whether a claim of self about a node counts. All nodes that
-// hear the same others choose the same witnesses: those whose hash with the node's name is lowest.
-func counting(self clustermesh.Origin, alive clustermesh.ByOrigin[bool], known records) func(clustermesh.Origin) bool {
+// counting returns a function that reports whether a claim of this node about another one counts.
+// All nodes that hear the same others choose the same witnesses: those whose hash with the node's
+// name is lowest.
+func (c *Contacts) counting(alive clustermesh.ByOrigin[bool], known records, h *home) func(clustermesh.Origin) bool {
 	return func(silent clustermesh.Origin) bool {
 		switch {
-		case silent.Cluster == self.Cluster:
-			return true
+		case silent.Cluster == c.self.Cluster:
+			return h.counts(silent)
 		case !isPair(known, silent.Cluster):
 			return false
 		}
-		own, lower := rank(silent, self), 0
+		own, lower := rank(silent, c.self), 0
 		for o := range alive.All() {
-			if o != self && o.Cluster != silent.Cluster && rank(silent, o) < own {
+			if o != c.self && o.Cluster != silent.Cluster && rank(silent, o) < own {
 				if lower++; lower == remoteWitnesses {
 					return false
 				}
@@ -99,6 +101,57 @@ func counting(self clustermesh.Origin, alive clustermesh.ByOrigin[bool], known r
 		}
 		return true
 	}
+}
+
+// home is this node's own cluster, as far as it matters for claims. What it costs to look at is
+// only paid if there is a question.
+type home struct {
+	*Contacts
+	known records
+	now   time.Time
+	nodes []clustermesh.Origin
+	dead  map[clustermesh.Origin]bool
+}
+
+// few reports whether few of the nodes decide about each: there are many, and all daemons know
+// that.
+func (h *home) few() bool {
+	if h.nodes == nil {
+		for o, r := range h.known.Of(h.self.Cluster) {
+			if o.Node != "" && r.Content.Node != nil {
+				h.nodes = append(h.nodes, o)
+			}
+		}
+	}
+	return h.older == 0 && clustermesh.FewDecide(h.nodes)
+}
+
+// counts reports whether a claim of this node about another one of its cluster counts.
+func (h *home) counts(silent clustermesh.Origin) bool {
+	if !h.few() {
+		return true
+	}
+	if h.dead == nil {
+		h.dead = clustermesh.State{Records: h.known, Contacts: h.All(h.known)}.DeadOf(h.self.Cluster)
+	}
+	return slices.Contains(clustermesh.Deciders(h.nodes, silent, h.dead), h.self)
+}
+
+// hearsEnough reports whether this node hears enough others to claim that one is silent: where few
+// decide, more than half of its cluster with itself, so that the smaller side of a split claims
+// nothing. Who is alive until it is found silent does not count: of a split, all are not found at
+// once.
+func (h *home) hearsEnough(silent clustermesh.Origin) bool {
+	if silent.Cluster != h.self.Cluster || !h.few() {
+		return true
+	}
+	heard := 0
+	for _, o := range h.nodes {
+		if o == h.self || h.look(o).isFresh(h.now) {
+			heard++
+		}
+	}
+	return 2*heard > len(h.nodes)
 }
 
 // isPair reports whether a cluster has two nodes.
