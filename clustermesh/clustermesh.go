@@ -131,6 +131,10 @@ type Node struct {
 // the others; see Deciders.
 const SpeaksFew = 1
 
+// SpeaksRelays is the level from which a daemon knows that relays pass records on, so that it needs
+// no stream to each other daemon; see package topology.
+const SpeaksRelays = 2
+
 // ServiceType is the type of an import (mcs-api ServiceImportType).
 type ServiceType string
 

@@ -88,7 +88,8 @@ func ranks(node Origin) func(Origin) uint64 {
 //   - in a cluster of two, when the other node claims it and a node of another cluster agrees;
 //   - a node without neighbours is never dead: a cluster that cannot be reached is held.
 //
-// A node whose daemon this one hears is not dead, whatever others claim. It is not enough that its
+// A node whose daemon this one hears is not dead, whatever others claim; nor is one that is Reported,
+// until it was asked for a proof that it is there. It is not enough that its
 // machine answers: a booting machine refuses connections long before its pods serve.
 func (s State) Dead(node Origin) bool {
 	c := claims{}
@@ -144,7 +145,7 @@ func (s State) deadIn(cluster ClusterName, all claims) map[Origin]bool {
 		}
 	}
 	for o := range all {
-		if o.Cluster == cluster && o.Node != "" && s.Contacts.Get(o) != Alive {
+		if o.Cluster == cluster && o.Node != "" && !s.Contacts.Get(o).Heard() {
 			suspects = append(suspects, o)
 		}
 	}

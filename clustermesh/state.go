@@ -10,7 +10,7 @@ import (
 // fact.
 type Contact uint8
 
-// Contacts, from worst known to best known.
+// Contacts, but for Reported from worst known to best known.
 const (
 	// Held: not heard since this daemon started, or not any more. Its records are kept, because
 	// unknown is not empty.
@@ -19,12 +19,25 @@ const (
 	Silent
 	// Quiet: gossip lost it but its machine answers: the daemon is down, the pods are not.
 	Quiet
-	// Alive: a live member of the gossip pool.
+	// Alive: a live member of the gossip pool, which has proven here that it is there.
 	Alive
+	// Reported: a live member by what others report: this node keeps no stream to it, and relays
+	// hear its cluster.
+	Reported
 )
 
+// Heard reports whether the daemon is heard, here or by relays.
+func (c Contact) Heard() bool { return c == Alive || c == Reported }
+
+// Better reports whether more is known of a node with this contact than with another one.
+func (c Contact) Better(than Contact) bool { return c.rank() > than.rank() }
+
+func (c Contact) rank() int {
+	return [...]int{Held: 0, Silent: 1, Quiet: 2, Reported: 3, Alive: 4}[c]
+}
+
 func (c Contact) String() string {
-	return [...]string{"held", "silent", "quiet", "alive"}[c]
+	return [...]string{"held", "silent", "quiet", "alive", "reported"}[c]
 }
 
 // MarshalText encodes a Contact as its name.
@@ -32,13 +45,13 @@ func (c Contact) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 
 // UnmarshalText is the inverse of MarshalText.
 func (c *Contact) UnmarshalText(b []byte) error {
-	for _, k := range []Contact{Held, Silent, Quiet, Alive} {
+	for _, k := range []Contact{Held, Silent, Quiet, Alive, Reported} {
 		if k.String() == string(b) {
 			*c = k
 			return nil
 		}
 	}
-	return fmt.Errorf("contact %q is none of held, silent, quiet, alive", b)
+	return fmt.Errorf("contact %q is none of held, silent, quiet, alive, reported", b)
 }
 
 // State is who has what in the clusterset, as one node knows it. It is a value: never changed once

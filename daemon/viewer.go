@@ -73,7 +73,7 @@ func (v viewer) clusters() []api.Cluster {
 			continue
 		}
 		c.Nodes++
-		if o == v.self.Origin() || v.state.Contacts.Get(o) == clustermesh.Alive {
+		if o == v.self.Origin() || v.state.Contacts.Get(o).Heard() {
 			c.Alive++
 		} else if claimed[o] && v.state.Dead(o) {
 			c.Dead++
@@ -106,13 +106,16 @@ func stateOf(contacts clustermesh.ByOrigin[clustermesh.Contact], name clustermes
 	best := clustermesh.Held
 	for o, contact := range contacts.Of(name) {
 		if o.Node != "" {
-			best, known = max(best, contact), true
+			known = true
+			if contact.Better(best) {
+				best = contact
+			}
 		}
 	}
-	switch best {
-	case clustermesh.Alive:
+	switch {
+	case best.Heard():
 		return api.Joined, known
-	case clustermesh.Quiet:
+	case best == clustermesh.Quiet:
 		return api.Quiet, known
 	}
 	return api.Held, known
@@ -123,7 +126,7 @@ func (v viewer) members() map[string]int {
 	claimed, out := v.state.Claimed(), map[string]int{}
 	for r := range v.state.Nodes() {
 		switch {
-		case r.Origin == v.self.Origin():
+		case r.Origin == v.self.Origin(), v.state.Contacts.Get(r.Origin).Heard():
 			out["alive"]++
 		case claimed[r.Origin] && v.state.Dead(r.Origin):
 			out["dead"]++

@@ -121,7 +121,7 @@ func unreachable(n *api.Node) string {
 		return "dead"
 	case n.Contact == "quiet":
 		return "its daemon is not heard, its machine answers"
-	case n.Contact == "self", n.Contact == "alive":
+	case n.IsHeard():
 		return ""
 	}
 	return "not heard (" + n.Contact + ")"

@@ -203,6 +203,9 @@ func (g *Gossip) act(a node.Actions) {
 	if a.Beat {
 		g.beats.Poke()
 	}
+	if a.Pulse > 0 {
+		time.AfterFunc(a.Pulse, func() { g.do((*node.Node).Pulse) })
+	}
 }
 
 // send gives messages to the streams. Messages to several peers are encoded once.

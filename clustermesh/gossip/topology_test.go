@@ -16,9 +16,10 @@ type star struct {
 	hub clustermesh.Origin
 }
 
-func (s star) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) (out []clustermesh.Origin) {
-	for _, o := range members {
-		if self == s.hub || o == s.hub {
+func (s star) Ways(v topology.View) topology.Ways {
+	var out topology.Flood
+	for _, o := range v.Members {
+		if v.Self == s.hub || o == s.hub {
 			out = append(out, o)
 		}
 	}

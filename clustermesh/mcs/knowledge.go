@@ -8,7 +8,7 @@ import "strait.io/strait/clustermesh"
 func KnowledgeOf(own clustermesh.ClusterName, s clustermesh.State) map[clustermesh.ClusterName]Knowledge {
 	alive := map[clustermesh.ClusterName]bool{own: true}
 	for o, contact := range s.Contacts.All() {
-		if contact == clustermesh.Alive {
+		if contact.Heard() {
 			alive[o.Cluster] = true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // far is an epoch that the receivers of these tests take for the future: all above 1,000 are.
@@ -38,7 +39,7 @@ func TestRecordsFromTheFuture(t *testing.T) {
 	if len(out.Changed) > 0 || len(out.Problems) != 1 || !strings.Contains(out.Problems[0].Message, "1h0m0s in the future") {
 		t.Errorf("changed %v, problems %v", out.Changed, out.Problems)
 	}
-	if out := r.Receive(simOrigin(2), &Announce{offersOf([]Entry{forged})}); len(out.Send) > 0 {
+	if out := r.Receive(simOrigin(2), &Announce{Offers: offersOf([]Entry{forged})}); len(out.Send) > 0 {
 		t.Errorf("asked for it: %v", out.Send)
 	}
 	if out := r.Receive(owner, &Snapshot{Entries: []Entry{stamped(t, owner, 5, 1), stamped(t, owner, 6, 2)}}); len(out.Changed) != 1 {
@@ -56,7 +57,7 @@ func TestClockSetBack(t *testing.T) {
 	if r.Records().Len() != 2 {
 		t.Fatalf("a restart loses what is held: %v", r.Records())
 	}
-	r.SetMembers([]clustermesh.Origin{owner, other})
+	r.SetMembers(topology.View{Members: []clustermesh.Origin{owner, other}})
 	told := func(out Output) {
 		t.Helper()
 		for _, e := range out.Send {
@@ -74,7 +75,7 @@ func TestClockSetBack(t *testing.T) {
 	if out := r.Receive(owner, &Snapshot{Entries: []Entry{stamped(t, owner, 6000, 2)}}); len(out.Changed) > 0 {
 		t.Error("news from the future counts")
 	}
-	if out := r.Receive(other, &Announce{offersOf([]Entry{stamped(t, owner, 6, 3)})}); len(out.Send) != 1 {
+	if out := r.Receive(other, &Announce{Offers: offersOf([]Entry{stamped(t, owner, 6, 3)})}); len(out.Send) != 1 {
 		t.Errorf("what its owner says now is not asked for: %+v", out)
 	}
 	r.Receive(other, &Snapshot{Entries: []Entry{stamped(t, owner, 6, 3)}})
@@ -107,7 +108,7 @@ func TestOwnStampStaysInThePresent(t *testing.T) {
 	r := New(Config{Self: self, Epoch: 5, Ahead: present}, []Entry{stamped(t, self, far, 9)})
 	r.Publish(content(self, 1))
 	r.Receive(simOrigin(1), &Snapshot{Entries: []Entry{stamped(t, self, far, 9)}})
-	r.Receive(simOrigin(1), &Announce{offersOf([]Entry{stamped(t, self, far, 9)})})
+	r.Receive(simOrigin(1), &Announce{Offers: offersOf([]Entry{stamped(t, self, far, 9)})})
 	for range 100 {
 		r.Tick(rand.New(rand.NewPCG(1, 1)))
 	}
@@ -122,11 +123,11 @@ func TestRejectedVersionDoesNotBlind(t *testing.T) {
 	r := New(Config{Self: simOrigin(0), Epoch: 1}, nil)
 	bad := stamped(t, owner, far, 9)
 	r.Receive(owner, &Snapshot{Rejected: []Rejected{{Origin: owner, Version: bad.version, Err: clustermesh.CheckName("")}}})
-	good := &Announce{offersOf([]Entry{stamped(t, owner, 5, 1)})}
+	good := &Announce{Offers: offersOf([]Entry{stamped(t, owner, 5, 1)})}
 	if out := r.Receive(owner, good); len(out.Send) != 1 {
 		t.Errorf("a valid version was not asked for: %+v", out)
 	}
-	again := &Announce{offersOf([]Entry{bad})}
+	again := &Announce{Offers: offersOf([]Entry{bad})}
 	if out := r.Receive(owner, again); len(out.Send) != 0 {
 		t.Errorf("the rejected version was asked for at once: %+v", out)
 	}

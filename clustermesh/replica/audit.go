@@ -25,7 +25,7 @@ func (r *Replica) Connected(p Peer, whole bool) (out Output) {
 		return r.Dropped(p)
 	}
 	r.audit.whole[p] = true
-	out.send(p, &Hello{Speaks: SpeaksRepair, Sum: r.root(), Sender: r.sender()})
+	out.send(p, &Hello{Speaks: SpeaksHints, Sum: r.root(), Sender: r.sender()})
 	r.meet(&out, p)
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // TestAudits: a peer is asked with each tick whether it holds the same, or only now and then if the
@@ -69,8 +70,8 @@ func TestAudits(t *testing.T) {
 		t.Errorf("while it is not synced: asked in ticks %v of 5", got)
 	}
 	r.synced = true
-	r.SetMembers(nil)
-	r.SetMembers(s.peers)
+	r.SetMembers(topology.View{})
+	r.SetMembers(topology.View{Members: s.peers})
 	if got := ticks(5, nothing); len(got) != 5 {
 		t.Errorf("a peer that left and came again: asked in ticks %v of 5", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // lacking is what a peer answers that does not hold what a node says in an epoch.
@@ -34,7 +35,7 @@ func TestBeginAnew(t *testing.T) {
 			peers[e.To].Receive(self, e.Message)
 		}
 	}
-	r.SetMembers([]clustermesh.Origin{other, ahead})
+	r.SetMembers(topology.View{Members: []clustermesh.Origin{other, ahead}})
 	spread(r.Publish(content(self, 2)))
 	for range 2 * refusals {
 		r.Receive(other, lacking(self))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // BenchmarkReceive is what a record costs a daemon to which it is pushed: to read it, to hold it, and to write it for
@@ -38,7 +39,7 @@ func BenchmarkReceive(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				if i%versions == 0 {
 					r = New(Config{Self: clustermesh.Origin{Cluster: "d", Node: "self"}}, nil)
-					r.SetMembers(peers)
+					r.SetMembers(topology.View{Members: peers})
 				}
 				m, err := Decode(frames[i%versions])
 				if err != nil {

@@ -131,6 +131,8 @@ func decode(b []byte, inflated bool) (Message, error) {
 		m = &Buckets{}
 	case KindListing:
 		m = &Listing{}
+	case KindLinks:
+		m = &Links{}
 	case KindDeflated:
 		if inflated {
 			return nil, errors.New("decode message: it is deflated twice")

@@ -12,6 +12,7 @@ import (
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/record"
+	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/internal/key"
 	"strait.io/strait/internal/l4"
 )
@@ -71,7 +72,7 @@ func examples(t testing.TB) []Message {
 	offers := offersOf([]Entry{a, b})
 	return []Message{
 		&Snapshot{Entries: []Entry{a, b}},
-		&Announce{offers},
+		&Announce{Offers: offers},
 		&Want{[]clustermesh.Origin{a.Record.Origin, b.Record.Origin}},
 		&Digest{Clusters: []ClusterSum{{Cluster: "us-east", Sum: [16]byte{1}}, {Cluster: "eu"}}},
 		&Digest{Sender: Sender{Unsynced: true}},
@@ -118,7 +119,7 @@ func TestBytesAreMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := New(Config{Self: clustermesh.Origin{Cluster: "eu", Node: "n3"}}, nil)
-		r.SetMembers([]Peer{by, to})
+		r.SetMembers(topology.View{Members: []Peer{by, to}})
 		out := r.Receive(by, &Snapshot{Entries: []Entry{e}})
 		if len(out.Send) != 1 || &out.Send[0].Message.(*Snapshot).Entries[0].raw[0] != &sent[0] {
 			t.Errorf("%s: not passed on in the bytes that came", rec.Origin)
@@ -285,7 +286,7 @@ func FuzzReceive(f *testing.F) {
 	own := full().Content
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		r := New(Config{Self: self, Epoch: 2}, nil)
-		r.SetMembers([]Peer{{Cluster: "us-east", Node: "n2"}, {Cluster: "eu", Node: "n3"}})
+		r.SetMembers(topology.View{Members: []Peer{{Cluster: "us-east", Node: "n2"}, {Cluster: "eu", Node: "n3"}}})
 		r.Publish(own)
 		for _, b := range [][]byte{first, second} {
 			m, err := Decode(b)

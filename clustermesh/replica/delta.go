@@ -3,6 +3,7 @@ package replica
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/replica/splice"
@@ -170,17 +171,33 @@ func (i DeltaItem) patch(held Entry, faults *int) (Entry, error) {
 	return e, err
 }
 
-// spread sends news to the neighbours that the topology chooses.
-func (r *Replica) spread(out *Output, about topology.News, all []change) {
-	if len(all) == 0 {
+// spread sends news to the neighbours that the topology chooses. Records that go the same way go
+// together.
+func (r *Replica) spread(out *Output, from Peer, repaired bool, all []change) {
+	var to topology.Spread
+	begin := 0
+	for i, c := range all {
+		next := r.ways.Spread(topology.News{From: from, Writer: c.now.Record.Origin, Repaired: repaired}, r.peers.list)
+		if i > 0 && (!slices.Equal(next.Records, to.Records) || !slices.Equal(next.Offers, to.Offers) || !slices.Equal(next.Hints, to.Hints)) {
+			r.sendTo(out, to, all[begin:i])
+			begin = i
+		}
+		to = next
+	}
+	if len(all) > 0 {
+		r.sendTo(out, to, all[begin:])
+	}
+}
+
+func (r *Replica) sendTo(out *Output, to topology.Spread, all []change) {
+	r.sendNews(out, to.Records, all)
+	for _, p := range to.Hints {
+		r.hints.add(p, all)
+	}
+	if len(to.Offers) == 0 {
 		return
 	}
-	for _, c := range all {
-		about.Writers = append(about.Writers, c.now.Record.Origin)
-	}
-	to := r.topology.Spread(r.self, about, r.peers.list)
-	r.sendNews(out, to.Records, all)
-	offer := &Announce{offersOf(news(all))}
+	offer := &Announce{Offers: offersOf(news(all))}
 	for _, p := range to.Offers {
 		out.send(p, offer)
 	}
@@ -189,7 +206,7 @@ func (r *Replica) spread(out *Output, about topology.News, all []change) {
 // publishNews sends a record that was written here.
 func (r *Replica) publishNews(c change) Output {
 	out := Output{Changed: []clustermesh.Origin{c.now.Record.Origin}}
-	r.spread(&out, topology.News{}, []change{c})
+	r.spread(&out, Peer{}, false, []change{c})
 	return out
 }
 

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // whole makes all streams of a sim whole.
@@ -136,7 +137,7 @@ func TestDeltaThatIsWrong(t *testing.T) {
 			bad.Record = rapid.SliceOf(rapid.Byte()).Draw(t, "garbage")
 		}
 		r := New(Config{Self: s.peers[1], Epoch: 1}, []Entry{before})
-		r.SetMembers(s.peers)
+		r.SetMembers(topology.View{Members: s.peers})
 		out := r.Receive(s.peers[0], &Delta{[]DeltaItem{bad}})
 		if got, _ := r.Entry(s.peers[0]); got.version != before.version {
 			if got.version != after.version {
@@ -177,7 +178,7 @@ func TestDeltaOfAnother(t *testing.T) {
 	}
 
 	r := New(Config{Self: origins[1], Epoch: 1}, nil)
-	r.SetMembers(origins)
+	r.SetMembers(topology.View{Members: origins})
 	r.synced = true
 	for range 2 {
 		if got := sent(r.Receive(origins[0], news)); !slices.Equal(got, []Kind{KindDigest}) {
@@ -191,7 +192,7 @@ func TestDeltaOfAnother(t *testing.T) {
 
 	other := before.Sealed(bytes.ToUpper(before.seal))
 	r = New(Config{Self: origins[1], Epoch: 1, Admit: admit}, []Entry{other})
-	r.SetMembers(origins)
+	r.SetMembers(topology.View{Members: origins})
 	out := r.Receive(origins[0], news)
 	if got := sent(out); !slices.Equal(got, []Kind{KindWant}) || len(out.Problems) > 0 || len(out.Changed) > 0 {
 		t.Errorf("with another seal: %v is sent, problems %v", got, out.Problems)

@@ -140,6 +140,6 @@ func (r *Replica) give(out *Output, to Peer, entries []Entry) {
 	case size <= giveBytes:
 		r.sendSnapshots(out, to, entries)
 	default:
-		out.send(to, &Announce{offersOf(entries)})
+		out.send(to, &Announce{Offers: offersOf(entries)})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // pair is two replicas that know each other, each with a record of its own.
@@ -34,7 +35,7 @@ func TestOneExchangeRepairsBothWays(t *testing.T) {
 // the answer was lost.
 func TestAskedOnce(t *testing.T) {
 	s := pair(t)
-	announce := &Announce{offersOf([]Entry{s.nodes[0].entries[s.peers[0]]})}
+	announce := &Announce{Offers: offersOf([]Entry{s.nodes[0].entries[s.peers[0]]})}
 	wants := func() (n int) {
 		for _, e := range s.nodes[1].Receive(s.peers[0], announce).Send {
 			if e.Message.Kind() == KindWant {
@@ -59,7 +60,7 @@ func TestAskedOnce(t *testing.T) {
 func TestNoEcho(t *testing.T) {
 	writer, by, next := simOrigin(0), simOrigin(3), simOrigin(6)
 	r := New(Config{Self: simOrigin(9)}, nil)
-	r.SetMembers([]Peer{writer, by, next})
+	r.SetMembers(topology.View{Members: []Peer{writer, by, next}})
 	out := r.Receive(by, &Snapshot{Entries: []Entry{mustEntry(t, clustermesh.Record{Origin: writer, Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: content(writer, 1)})}})
 	if len(out.Send) != 1 || out.Send[0].To != next {
 		t.Errorf("sent %+v, want it sent to %s alone", out.Send, next)
@@ -71,7 +72,7 @@ func TestNoEcho(t *testing.T) {
 func TestPushAfterRepair(t *testing.T) {
 	writer, middle, last := simOrigin(0), simOrigin(1), simOrigin(2)
 	r := New(Config{Self: middle, Epoch: 1}, nil)
-	r.SetMembers([]Peer{writer, last})
+	r.SetMembers(topology.View{Members: []Peer{writer, last}})
 	kinds := func(version uint64) (out []Kind) {
 		e := mustEntry(t, clustermesh.Record{Origin: writer, Stamp: clustermesh.Stamp{Epoch: 1, Version: version}, Content: content(writer, int(version))})
 		for _, env := range r.Receive(writer, &Snapshot{Entries: []Entry{e}}).Send {
@@ -82,7 +83,7 @@ func TestPushAfterRepair(t *testing.T) {
 		}
 		return out
 	}
-	r.Receive(writer, &Announce{[]Offer{{Origin: writer, Version: Version{Epoch: 1, Count: 1, Sum: 1}}}})
+	r.Receive(writer, &Announce{Offers: []Offer{{Origin: writer, Version: Version{Epoch: 1, Count: 1, Sum: 1}}}})
 	if got := kinds(1); len(got) != 1 || got[0] != KindAnnounce {
 		t.Errorf("repaired news was passed on as %v", got)
 	}
@@ -117,8 +118,8 @@ func TestJoinIsCheap(t *testing.T) {
 	s.start(last, nil, 2000)
 	s.do(last, s.nodes[last].Publish(truth[origins[last]]))
 	for i := range last {
-		s.do(i, s.nodes[i].SetMembers(origins[:last]))
-		s.do(i, s.nodes[i].SetMembers(origins))
+		s.do(i, s.nodes[i].SetMembers(topology.View{Members: origins[:last]}))
+		s.do(i, s.nodes[i].SetMembers(topology.View{Members: origins}))
 	}
 	came := 0
 	for len(s.flying) > 0 {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 var (
@@ -39,7 +40,7 @@ func (s *sim) meet() {
 	}
 	for i, r := range s.nodes {
 		if !s.down[i] {
-			s.do(i, r.SetMembers(up))
+			s.do(i, r.SetMembers(topology.View{Members: up}))
 		}
 	}
 }
@@ -110,7 +111,7 @@ func TestOwnIsNotLeft(t *testing.T) {
 	s := clusterOf(t, 3, 1)
 	s.list(0, 0, 1)
 	s.settle(2)
-	s.do(2, s.nodes[2].SetMembers(nil))
+	s.do(2, s.nodes[2].SetMembers(topology.View{}))
 	s.settle(1)
 	if _, ok := s.nodes[2].Record(s.peers[2]); !ok {
 		t.Error("dropped")
@@ -144,7 +145,7 @@ func TestLeftDoesNotComeBack(t *testing.T) {
 	if out := s.nodes[1].Receive(abroad, &Snapshot{Entries: []Entry{old}}); len(out.Changed)+len(out.Send)+len(out.Problems) > 0 {
 		t.Errorf("of a record of a node that left came %+v", out)
 	}
-	if out := s.nodes[1].Receive(abroad, &Announce{offersOf([]Entry{old})}); len(out.Send) > 0 {
+	if out := s.nodes[1].Receive(abroad, &Announce{Offers: offersOf([]Entry{old})}); len(out.Send) > 0 {
 		t.Errorf("it is asked for: %+v", out)
 	}
 	s.settle(4)
@@ -194,7 +195,7 @@ func TestKeptIsNotLeftAtOnce(t *testing.T) {
 	if _, ok := r.Record(s.peers[2]); !ok {
 		t.Fatal("a newborn was dropped at the start, before it could be heard")
 	}
-	r.SetMembers(s.peers[1:2])
+	r.SetMembers(topology.View{Members: s.peers[1:2]})
 	if out := r.Tick(s.rng); !slices.Equal(out.Changed, s.peers[2:3]) {
 		t.Errorf("changed %v", out.Changed)
 	}
@@ -272,7 +273,7 @@ func (s *sim) hear(i int, nodes ...int) {
 	for _, n := range nodes {
 		up = append(up, s.peers[n])
 	}
-	s.do(i, s.nodes[i].SetMembers(up))
+	s.do(i, s.nodes[i].SetMembers(topology.View{Members: up}))
 }
 
 // A node that is not listed, and that only half of the others hear, is dropped by all in the end, though

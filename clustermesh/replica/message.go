@@ -20,6 +20,7 @@ const (
 	KindSums     Kind = 11
 	KindBuckets  Kind = 12
 	KindListing  Kind = 13
+	KindLinks    Kind = 14
 )
 
 // Message is what replicas send to each other. A Message is never changed once made.
@@ -51,6 +52,8 @@ type Offer struct {
 // Announce offers the records that are new at the sender.
 type Announce struct {
 	Offers []Offer `cbor:"1,keyasint"`
+	// Hints are further offers, to a peer that understands SpeaksHints.
+	Hints []Hint `cbor:"2,keyasint,omitempty"`
 }
 
 // Want asks for the records of origins.
@@ -112,7 +115,21 @@ const (
 	SpeaksDeltas = 1
 	// SpeaksRepair is that of Root, Sums, Buckets and Listing.
 	SpeaksRepair = 2
+	// SpeaksHints is that of Hint.
+	SpeaksHints = 3
 )
+
+// Links says whom its sender hears. It is not about records: a Replica ignores it.
+type Links struct {
+	// Heard are those of which the sender hears a daemon on a stream, and Via those that other
+	// relays of its cluster say they hear.
+	Heard []clustermesh.ClusterName `cbor:"1,keyasint,omitempty"`
+	Via   []clustermesh.ClusterName `cbor:"2,keyasint,omitempty"`
+	// Silent are the nodes of its own cluster whose streams have ended or carry nothing, and SilentVia
+	// those of which other relays say so.
+	Silent    []clustermesh.NodeName `cbor:"3,keyasint,omitempty"`
+	SilentVia []clustermesh.NodeName `cbor:"4,keyasint,omitempty"`
+}
 
 // Unknown is a message of a kind that this build does not know. It is ignored.
 type Unknown struct{ Type Kind }
@@ -155,6 +172,9 @@ func (*Buckets) Kind() Kind { return KindBuckets }
 
 // Kind returns KindListing.
 func (*Listing) Kind() Kind { return KindListing }
+
+// Kind returns KindLinks.
+func (*Links) Kind() Kind { return KindLinks }
 
 // Kind returns the type that was received.
 func (u *Unknown) Kind() Kind { return u.Type }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // TestFalseOffers: a doubted peer offers versions that do not exist, of all records and of invented ones,
@@ -20,11 +21,11 @@ func TestFalseOffers(t *testing.T) {
 		return &Vector{Clusters: []ClusterVector{{Cluster: owner.Cluster, Offers: o}}}
 	}
 	for how, messages := range map[string][2]Message{
-		"announced": {&Announce{[]Offer{lie}}, &Announce{offersOf([]Entry{truth})}},
+		"announced": {&Announce{Offers: []Offer{lie}}, &Announce{Offers: offersOf([]Entry{truth})}},
 		"exchanged": {vector(lie), vector(offersOf([]Entry{truth})...)},
 	} {
 		r := New(Config{Self: simOrigin(3), Epoch: 1}, nil)
-		r.SetMembers([]Peer{mallory, honest, owner})
+		r.SetMembers(topology.View{Members: []Peer{mallory, honest, owner}})
 		rng := rand.New(rand.NewPCG(1, 1))
 		for range 3 {
 			if !asked(r.Receive(mallory, Doubted(messages[0])), mallory) {
@@ -56,7 +57,7 @@ func TestFalseOffers(t *testing.T) {
 		for i := range 10 * maxDoubtedAsks {
 			many = append(many, Offer{Origin: clustermesh.Origin{Cluster: "c1", Node: clustermesh.NodeName(fmt.Sprintf("x%d", i))}, Version: Version{Epoch: 1}})
 		}
-		r.Receive(mallory, Doubted(&Announce{many}))
+		r.Receive(mallory, Doubted(&Announce{Offers: many}))
 		if len(r.asked) > maxDoubtedAsks {
 			t.Errorf("%s: %d were asked for", how, len(r.asked))
 		}
@@ -73,11 +74,11 @@ func asked(out Output, p Peer) bool {
 func TestOffersOfOwnRecord(t *testing.T) {
 	mallory, honest, self := simOrigin(9), simOrigin(1), simOrigin(3)
 	r := New(Config{Self: self, Epoch: 5}, nil)
-	r.SetMembers([]Peer{mallory, honest})
+	r.SetMembers(topology.View{Members: []Peer{mallory, honest}})
 	r.Publish(content(self, 1))
 	before := r.Records().Get(self).Stamp
 	offers := []Offer{{Origin: self, Version: Version{Epoch: 1 << 40, Count: 1 << 40}}}
-	lies := []Message{&Announce{offers}, &Vector{Clusters: []ClusterVector{{Cluster: self.Cluster, Offers: offers}}}}
+	lies := []Message{&Announce{Offers: offers}, &Vector{Clusters: []ClusterVector{{Cluster: self.Cluster, Offers: offers}}}}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
 		for _, m := range lies {
@@ -103,9 +104,9 @@ func TestOffersOfOwnRecord(t *testing.T) {
 func TestOfferThatNeverComes(t *testing.T) {
 	liar, honest, owner := simOrigin(9), simOrigin(1), simOrigin(2)
 	r := New(Config{Self: simOrigin(3), Epoch: 1}, nil)
-	r.SetMembers([]Peer{liar, honest})
-	r.Receive(liar, &Announce{[]Offer{{Origin: owner, Version: Version{Epoch: 1, Count: 1 << 40}}}})
-	if asked(r.Receive(honest, &Announce{[]Offer{{Origin: owner, Version: Version{Epoch: 1, Count: 7}}}}), honest) {
+	r.SetMembers(topology.View{Members: []Peer{liar, honest}})
+	r.Receive(liar, &Announce{Offers: []Offer{{Origin: owner, Version: Version{Epoch: 1, Count: 1 << 40}}}})
+	if asked(r.Receive(honest, &Announce{Offers: []Offer{{Origin: owner, Version: Version{Epoch: 1, Count: 7}}}}), honest) {
 		t.Error("two are asked at once")
 	}
 	if !asked(r.Tick(rand.New(rand.NewPCG(1, 1))), honest) {
@@ -118,7 +119,7 @@ func TestOfferThatNeverComes(t *testing.T) {
 func TestQuestionsOfTheDoubted(t *testing.T) {
 	r := New(Config{Self: simOrigin(3), Epoch: 1}, nil)
 	r.Publish(content(simOrigin(3), 1))
-	r.SetMembers([]Peer{simOrigin(1)})
+	r.SetMembers(topology.View{Members: []Peer{simOrigin(1)}})
 	answers := 0
 	for i := range 1000 {
 		p := simOrigin(100 + i/20)

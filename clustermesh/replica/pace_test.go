@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // TestPace: of an origin that writes without pause, a bounded number of versions is put in force
@@ -16,10 +17,10 @@ func TestPace(t *testing.T) {
 	}
 	for how, message := range map[string]func(Entry) Message{
 		"pushed":    func(e Entry) Message { return &Snapshot{Entries: []Entry{e}} },
-		"announced": func(e Entry) Message { return &Announce{offersOf([]Entry{e})} },
+		"announced": func(e Entry) Message { return &Announce{Offers: offersOf([]Entry{e})} },
 	} {
 		r := New(Config{Self: simOrigin(3), Epoch: 1}, nil)
-		r.SetMembers([]Peer{flooder, quiet, by})
+		r.SetMembers(topology.View{Members: []Peer{flooder, quiet, by}})
 		changed, sent := 0, 0
 		// take answers what is asked for, with the version that the flooder has by then.
 		take := func(out Output, at int) {

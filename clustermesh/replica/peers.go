@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // drawn is how many neighbours each tick draws: more than are sent news.
@@ -48,9 +49,10 @@ func (n *neighbours) draw(rng *rand.Rand) {
 	}
 }
 
-// SetMembers sets which daemons are live. The list must not be changed afterwards.
-func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
-	live = distinct(live, r.self)
+// SetMembers sets which daemons are live, and what else the topology takes into account. The lists
+// and maps must not be changed afterwards. Guests are neighbours too.
+func (r *Replica) SetMembers(v topology.View) Output {
+	live := distinct(v.Members, r.self)
 	gone, fresh := difference(r.live, live)
 	r.live = live
 	for _, o := range gone {
@@ -59,7 +61,12 @@ func (r *Replica) SetMembers(live []clustermesh.Origin) Output {
 	for _, o := range fresh {
 		r.members[o] = true
 	}
-	chosen := distinct(r.topology.Neighbours(r.self, live), r.self)
+	v.Self, v.Members = r.self, live
+	r.ways = r.topology.Ways(v)
+	chosen := distinct(r.ways.Neighbours(), r.self)
+	if len(v.Guests) > 0 {
+		chosen = distinct(slices.Concat(chosen, v.Guests), r.self)
+	}
 	gone, fresh = difference(r.chosen, chosen)
 	r.chosen = chosen
 	out := Output{Neighbours: make(map[Peer]bool, len(gone)+len(fresh))}

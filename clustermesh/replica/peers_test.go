@@ -16,7 +16,7 @@ import (
 // are those that the topology chooses of the members, and the Outputs say what changed of them.
 func TestMembersChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		top := rapid.SampledFrom([]topology.Topology{topology.FullMesh{}, ring{}, relays{}}).Draw(t, "topology")
+		top := rapid.SampledFrom([]topology.Topology{topology.FullMesh{}, ring{}, relays{}, topology.Relays{}}).Draw(t, "topology")
 		r := New(Config{Self: simOrigin(0), Topology: top}, nil)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		streams := map[Peer]bool{}
@@ -25,7 +25,7 @@ func TestMembersChange(t *testing.T) {
 			for n, i := rng.IntN(3*drawn), 0; i < n; i++ { // some twice, and out of order
 				members = append(members, simOrigin(rng.IntN(2*drawn)))
 			}
-			out := r.SetMembers(members)
+			out := r.SetMembers(topology.View{Members: members})
 			for p, is := range out.Neighbours {
 				if is == streams[p] {
 					t.Fatalf("%s: a stream now: %v, before: %v", p, is, streams[p])
@@ -37,7 +37,7 @@ func TestMembersChange(t *testing.T) {
 			r.Tick(rng)
 			slices.SortFunc(members, clustermesh.Origin.Compare)
 			members = slices.DeleteFunc(slices.Compact(members), func(o clustermesh.Origin) bool { return o == simOrigin(0) })
-			want := top.Neighbours(simOrigin(0), members)
+			want := top.Ways(topology.View{Self: simOrigin(0), Members: members}).Neighbours()
 			got := r.Neighbours()
 			slices.SortFunc(got, clustermesh.Origin.Compare)
 			slices.SortFunc(want, clustermesh.Origin.Compare)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"strait.io/strait/clustermesh"
-	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/internal/problem"
 )
 
@@ -54,7 +53,7 @@ func (r *Replica) receive(from Peer, m Message) (out Output) {
 			r.meet(&out, from)
 		}
 	case *Announce:
-		return r.receiveOffers(from, m.Offers, doubts)
+		return r.receiveAnnounce(from, m, doubts)
 	case *Want:
 		return r.receiveWant(from, m)
 	case *Digest:
@@ -131,8 +130,8 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
 		}
 	}
 	r.settle()
-	r.spread(&out, topology.News{From: from}, pushed)
-	r.spread(&out, topology.News{From: from, Repaired: true}, repaired)
+	r.spread(&out, from, false, pushed)
+	r.spread(&out, from, true, repaired)
 	out.add(r.receiveOffers(from, again, doubted))
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // large is what is held in a clusterset: of each node a record with pods.
@@ -67,7 +68,7 @@ func acquainted(t *testing.T, held, others []Entry) (a, b *Replica) {
 	x, y := clustermesh.Origin{Cluster: "prod-eu-0", Node: "ip-10-0-0.internal"}, clustermesh.Origin{Cluster: "prod-eu-1", Node: "ip-10-1-0.internal"}
 	a, b = New(Config{Self: x, Epoch: 1, Complete: true}, held), New(Config{Self: y, Epoch: 1, Complete: true}, others)
 	for r, other := range map[*Replica]Peer{a: y, b: x} {
-		r.SetMembers([]Peer{x, y})
+		r.SetMembers(topology.View{Members: []Peer{x, y}})
 		r.Connected(other, true)
 		r.Receive(other, &Hello{Speaks: SpeaksRepair})
 	}

@@ -105,6 +105,7 @@ type Replica struct {
 	history  map[clustermesh.ClusterName]clustermesh.History
 	digests  map[clustermesh.ClusterName]digest
 	topology topology.Topology
+	ways     topology.Ways // among the live members
 	// members are the other daemons that are live; live lists them, sorted.
 	members map[clustermesh.Origin]bool
 	live    []clustermesh.Origin
@@ -114,6 +115,7 @@ type Replica struct {
 	// asked is what was asked for since the last tick, so that each version is asked for once.
 	asked  map[clustermesh.Origin]ask
 	doubts doubts
+	hints  hints
 	audit  audit
 	// hellos are those of neighbours.
 	hellos map[Peer]greeting
@@ -174,6 +176,7 @@ func New(cfg Config, held []Entry) *Replica {
 		absent:   map[clustermesh.Origin]absence{},
 		strays:   map[clustermesh.Origin]bool{},
 		topology: cfg.Topology,
+		ways:     cfg.Topology.Ways(topology.View{Self: cfg.Self}),
 	}
 	for _, e := range held {
 		if r.newer(e) {

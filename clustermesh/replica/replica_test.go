@@ -286,7 +286,7 @@ func TestRejectedRecordDoesNotStopOthers(t *testing.T) {
 		t.Errorf("changed %v, problems %v", out.Changed, out.Problems)
 	}
 	// It is not asked for again.
-	out = r.Receive(simOrigin(1), &Announce{offersOf([]Entry{entry(bad, raw)})})
+	out = r.Receive(simOrigin(1), &Announce{Offers: offersOf([]Entry{entry(bad, raw)})})
 	if len(out.Send) != 0 {
 		t.Errorf("asked for a rejected record again: %v", out.Send)
 	}

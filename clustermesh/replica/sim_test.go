@@ -55,7 +55,7 @@ func (s *sim) start(i int, held []Entry, epoch uint64) {
 	s.nodes[i] = New(Config{Self: s.peers[i], Epoch: epoch, Topology: s.topology}, held)
 	s.seen[i] = map[clustermesh.Origin]Version{}
 	s.flying = slices.DeleteFunc(s.flying, func(f flight) bool { return f.to == i || f.from == i })
-	s.do(i, s.nodes[i].SetMembers(s.peers))
+	s.do(i, s.nodes[i].SetMembers(topology.View{Members: s.peers}))
 }
 
 // do takes an Output of node i: encodes what it sends, and checks that nothing was lost or went back.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/topology"
 )
 
 // meet lets two replicas exchange everything.
@@ -57,7 +58,7 @@ func TestNobodyKnowsAnything(t *testing.T) {
 	fresh := func(self Peer) *Replica {
 		r := New(Config{Self: self, Epoch: 1}, nil)
 		r.Publish(content(self, 1))
-		r.SetMembers([]Peer{x, y, z})
+		r.SetMembers(topology.View{Members: []Peer{x, y, z}})
 		return r
 	}
 	a, b := fresh(x), fresh(y)
@@ -68,7 +69,7 @@ func TestNobodyKnowsAnything(t *testing.T) {
 	// The third knows what it knew before.
 	old := New(Config{Self: z, Epoch: 1, Complete: true}, []Entry{mustEntry(t, clustermesh.Record{
 		Origin: simOrigin(3), Stamp: clustermesh.Stamp{Epoch: 1, Version: 1}, Content: content(simOrigin(3), 1)})})
-	old.SetMembers([]Peer{x, y, z})
+	old.SetMembers(topology.View{Members: []Peer{x, y, z}})
 	meet(t, b, old, y, z)
 	if b.Synced() {
 		t.Error("one is enough at once, where there are two")

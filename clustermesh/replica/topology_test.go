@@ -12,17 +12,20 @@ import (
 // ring makes the next and the last in the order of names neighbours.
 type ring struct{ topology.FullMesh }
 
-func (ring) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) []clustermesh.Origin {
+func (ring) Ways(v topology.View) topology.Ways {
+	self, members := v.Self, v.Members
 	all := slices.SortedFunc(slices.Values(append(slices.Clone(members), self)), clustermesh.Origin.Compare)
 	i, n := slices.Index(all, self), len(all)
 	out := []clustermesh.Origin{all[(i+1)%n], all[(i+n-1)%n]}
-	return slices.DeleteFunc(slices.Compact(out), func(o clustermesh.Origin) bool { return o == self })
+	return topology.Flood(slices.DeleteFunc(slices.Compact(out), func(o clustermesh.Origin) bool { return o == self }))
 }
 
 // relays joins each node to the lowest name of its cluster, and those to each other.
 type relays struct{ topology.FullMesh }
 
-func (relays) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) (out []clustermesh.Origin) {
+func (relays) Ways(v topology.View) topology.Ways {
+	self, members := v.Self, v.Members
+	var out topology.Flood
 	relay := map[clustermesh.ClusterName]clustermesh.Origin{self.Cluster: self}
 	for _, o := range members {
 		if r, ok := relay[o.Cluster]; !ok || o.Compare(r) < 0 {
@@ -39,7 +42,7 @@ func (relays) Neighbours(self clustermesh.Origin, members []clustermesh.Origin) 
 }
 
 // topologies are today's and two others, to show that nothing but the value knows which one it is.
-var topologies = map[string]topology.Topology{"full mesh": topology.FullMesh{}, "ring": ring{}, "relays": relays{}}
+var topologies = map[string]topology.Topology{"full mesh": topology.FullMesh{}, "ring": ring{}, "relays": relays{}, "ways of relays": topology.Relays{}}
 
 func TestTopologies(t *testing.T) {
 	for name, top := range topologies {
@@ -51,9 +54,9 @@ func TestTopologies(t *testing.T) {
 			neighbours := map[clustermesh.Origin][]clustermesh.Origin{}
 			for i, o := range all {
 				others := slices.Delete(slices.Clone(all), i, i+1)
-				neighbours[o] = top.Neighbours(o, others)
+				neighbours[o] = top.Ways(topology.View{Self: o, Members: others}).Neighbours()
 				slices.Reverse(others)
-				again := top.Neighbours(o, others)
+				again := top.Ways(topology.View{Self: o, Members: others}).Neighbours()
 				if len(again) != len(neighbours[o]) || slices.ContainsFunc(again, func(p Peer) bool { return !slices.Contains(neighbours[o], p) }) {
 					t.Errorf("%s of %d: of another order %s has other neighbours: %v, %v", name, n, o, neighbours[o], again)
 				}
@@ -100,7 +103,7 @@ func TestNeighboursAlone(t *testing.T) {
 				}
 				for n := 0; n < len(s.flying); n++ {
 					f := s.flying[n]
-					if !slices.Contains(top.Neighbours(origins[f.from], without(origins, f.from)), origins[f.to]) {
+					if !slices.Contains(top.Ways(topology.View{Self: origins[f.from], Members: without(origins, f.from)}).Neighbours(), origins[f.to]) {
 						t.Fatalf("%s sends to %s", origins[f.from], origins[f.to])
 					}
 				}
@@ -128,14 +131,14 @@ func TestNeighboursFollowMembers(t *testing.T) {
 		{relays{}, []clustermesh.Origin{next, last, other, simOrigin(4)}, "[c0/n3 c0/n6 c1/n1]", 3},
 	} {
 		r := New(Config{Self: self, Topology: tc.topology}, nil)
-		out := r.SetMembers(tc.members)
+		out := r.SetMembers(topology.View{Members: tc.members})
 		if got := fmt.Sprint(slices.SortedFunc(slices.Values(r.Neighbours()), clustermesh.Origin.Compare)); got != tc.want || len(out.Neighbours) != tc.streams {
 			t.Errorf("of %v: neighbours %s, %d new streams, want %s, %d", tc.members, got, len(out.Neighbours), tc.want, tc.streams)
 		}
-		if again := r.SetMembers(tc.members); len(again.Neighbours) != 0 {
+		if again := r.SetMembers(topology.View{Members: tc.members}); len(again.Neighbours) != 0 {
 			t.Errorf("of %v: no change makes %d streams", tc.members, len(again.Neighbours))
 		}
-		if r.SetMembers(nil); len(r.Neighbours()) != 0 {
+		if r.SetMembers(topology.View{}); len(r.Neighbours()) != 0 {
 			t.Errorf("without members: neighbours %v", r.Neighbours())
 		}
 	}

@@ -2,27 +2,29 @@ package topology
 
 import (
 	"math"
-	"slices"
 
 	"strait.io/strait/clustermesh"
 )
-
-// Default returns the topology of the daemons: each of them must have the same.
-func Default() Topology { return FullMesh{} }
 
 // FullMesh makes every two members neighbours. Each passes records on, and none forwards packets.
 type FullMesh struct{}
 
 var _ Topology = FullMesh{}
 
-// Neighbours implements Topology.
-func (FullMesh) Neighbours(_ clustermesh.Origin, members []clustermesh.Origin) []clustermesh.Origin {
-	return members
-}
+// Ways implements Topology.
+func (FullMesh) Ways(v View) Ways { return Flood(v.Members) }
 
-// Spread implements Topology. A writer sends its records to a few, and offers them to all others. What others
+// Flood are neighbours of which any few pass records on.
+type Flood []clustermesh.Origin
+
+var _ Ways = Flood{}
+
+// Neighbours implements Ways.
+func (f Flood) Neighbours() []clustermesh.Origin { return f }
+
+// Spread implements Ways. A writer sends its records to a few, and offers them to all others. What others
 // wrote is passed on to a few. What was asked for is only offered to a few, because most have it already.
-func (FullMesh) Spread(_ clustermesh.Origin, news News, neighbours []clustermesh.Origin) Spread {
+func (Flood) Spread(news News, neighbours []clustermesh.Origin) Spread {
 	n := fanOut(len(neighbours))
 	switch {
 	case news.From == (clustermesh.Origin{}):
@@ -48,16 +50,14 @@ func fanOut(n int) int {
 	return max(3, int(math.Round(3*math.Log10(float64(n+1)))))
 }
 
-// few returns the first n neighbours that lack the news: not the one that sent it, nor one that wrote all
-// of it.
+// few returns the first n neighbours that lack the news: not the one that sent it, nor the one that wrote it.
 func few(n int, news News, neighbours []clustermesh.Origin) []clustermesh.Origin {
 	out := make([]clustermesh.Origin, 0, n)
 	for _, p := range neighbours {
 		if len(out) == n {
 			break
 		}
-		lacks := slices.ContainsFunc(news.Writers, func(o clustermesh.Origin) bool { return o != p })
-		if p != news.From && lacks {
+		if p != news.From && p != news.Writer {
 			out = append(out, p)
 		}
 	}

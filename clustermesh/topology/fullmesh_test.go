@@ -27,21 +27,19 @@ func origins(n int) (out []clustermesh.Origin) {
 func TestSpread(t *testing.T) {
 	all := origins(10)
 	self, neighbours := all[0], all[1:]
-	cluster := clustermesh.Origin{Cluster: "c"}
 	for name, c := range map[string]struct {
 		news            News
 		neighbours      []clustermesh.Origin
 		records, offers string
 	}{
-		"written here":             {News{Writers: []clustermesh.Origin{self}}, neighbours, "[c/n1 c/n2 c/n3]", "[c/n4 c/n5 c/n6 c/n7 c/n8 c/n9]"},
-		"written here, for few":    {News{Writers: []clustermesh.Origin{self}}, neighbours[:2], "[c/n1 c/n2]", "[]"},
-		"of the writer":            {News{From: all[1], Writers: []clustermesh.Origin{all[1]}}, neighbours, "[c/n2 c/n3 c/n4]", "[]"},
-		"of another than it wrote": {News{From: all[9], Writers: []clustermesh.Origin{all[2]}}, neighbours, "[c/n1 c/n3 c/n4]", "[]"},
-		"of two writers":           {News{From: all[9], Writers: []clustermesh.Origin{all[2], cluster}}, neighbours, "[c/n1 c/n2 c/n3]", "[]"},
-		"repaired":                 {News{From: all[1], Writers: []clustermesh.Origin{all[5]}, Repaired: true}, neighbours, "[]", "[c/n2 c/n3 c/n4]"},
-		"alone":                    {News{Writers: []clustermesh.Origin{self}}, nil, "[]", "[]"},
+		"written here":             {News{Writer: self}, neighbours, "[c/n1 c/n2 c/n3]", "[c/n4 c/n5 c/n6 c/n7 c/n8 c/n9]"},
+		"written here, for few":    {News{Writer: self}, neighbours[:2], "[c/n1 c/n2]", "[]"},
+		"of the writer":            {News{From: all[1], Writer: all[1]}, neighbours, "[c/n2 c/n3 c/n4]", "[]"},
+		"of another than it wrote": {News{From: all[9], Writer: all[2]}, neighbours, "[c/n1 c/n3 c/n4]", "[]"},
+		"repaired":                 {News{From: all[1], Writer: all[5], Repaired: true}, neighbours, "[]", "[c/n2 c/n3 c/n4]"},
+		"alone":                    {News{Writer: self}, nil, "[]", "[]"},
 	} {
-		to := FullMesh{}.Spread(self, c.news, c.neighbours)
+		to := Flood{}.Spread(c.news, c.neighbours)
 		if got := fmt.Sprint(to.Records); got != c.records {
 			t.Errorf("%s: records to %s, want %s", name, got, c.records)
 		}

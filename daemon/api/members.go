@@ -53,9 +53,14 @@ type Member struct {
 const (
 	// Self: the node answers the question.
 	Self = "self"
-	// Alive: its daemon is heard.
-	Alive = "alive"
+	// Alive: its daemon is heard. Reported: relays hear its cluster, and others hear it.
+	Alive, Reported = "alive", "reported"
 )
+
+// IsHeard reports whether a node's daemon is heard: by itself, here, or by others.
+func (n *Node) IsHeard() bool {
+	return n.Contact == Self || n.Contact == Alive || n.Contact == Reported
+}
 
 // MemberList is the answer of GET /v1/members: each cluster before its nodes.
 type MemberList struct {

@@ -240,7 +240,8 @@ type Endpoint struct {
 type Node struct {
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
-	// Contact is "self", "alive", "quiet" (daemon down, machine answers), "silent" or "held".
+	// Contact is "self", "alive", "reported" (relays hear its cluster, and others its daemon), "quiet"
+	// (daemon down, machine answers), "silent" or "held".
 	Contact string `json:"contact"`
 	// Dead is true when its own cluster declared it dead. Its endpoints are then withdrawn.
 	Dead bool `json:"dead"`

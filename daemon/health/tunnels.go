@@ -111,7 +111,7 @@ func manyDown(first problem.Problem, down, judged int) problem.Problem {
 }
 
 // Hears reports whether the machine answers outside the tunnel.
-func Hears(c clustermesh.Contact) bool { return c == clustermesh.Alive || c == clustermesh.Quiet }
+func Hears(c clustermesh.Contact) bool { return c.Heard() || c == clustermesh.Quiet }
 
 func notProbed(err error) problem.Problem {
 	p := problem.Problem{

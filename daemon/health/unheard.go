@@ -37,8 +37,10 @@ func (h Hearing) Problems(s clustermesh.State, now time.Time) (out []problem.Pro
 			continue
 		}
 		c := s.Contacts.Get(o)
-		alone = alone && c != clustermesh.Alive
-		best[o.Cluster] = max(best[o.Cluster], c)
+		alone = alone && !c.Heard()
+		if c.Better(best[o.Cluster]) {
+			best[o.Cluster] = c
+		}
 		last[o.Cluster] = later(last[o.Cluster], h.last(o))
 	}
 	due := func(heard time.Time) bool {
@@ -53,8 +55,8 @@ func (h Hearing) Problems(s clustermesh.State, now time.Time) (out []problem.Pro
 	for r := range s.Nodes() {
 		o, c := r.Origin, s.Contacts.Get(r.Origin)
 		switch {
-		case o == h.Self || c == clustermesh.Alive:
-		case o.Cluster != h.Self.Cluster && best[o.Cluster] != clustermesh.Alive:
+		case o == h.Self || c.Heard():
+		case o.Cluster != h.Self.Cluster && !best[o.Cluster].Heard():
 			if !told[o.Cluster] && due(last[o.Cluster]) {
 				out = append(out, unheardCluster(o.Cluster, best[o.Cluster], last[o.Cluster], alone))
 			}

@@ -121,7 +121,7 @@ func (r *Replay) change(m message) error {
 		switch {
 		case c.Gone:
 			r.contacts.Delete(o)
-		case c.Contact > uint8(clustermesh.Alive):
+		case c.Contact > uint8(clustermesh.Reported):
 			return fmt.Errorf("contact %d of %s is unknown", c.Contact, o)
 		default:
 			r.contacts.Set(o, clustermesh.Contact(c.Contact))

@@ -105,7 +105,7 @@ func CompanyOf(own clustermesh.Origin, s clustermesh.State, listed authority.Pin
 		if _, pinned := listed[o.Cluster]; !pinned && o.Cluster != own.Cluster {
 			c.Unpinned = append(c.Unpinned, string(o.Cluster))
 		}
-		if there := o == own || o.Node == "" || s.Contacts.Get(o) == clustermesh.Alive; there && !sealed[o] {
+		if there := o == own || o.Node == "" || s.Contacts.Get(o).Heard(); there && !sealed[o] {
 			c.Unsigned = append(c.Unsigned, o.String())
 		}
 	}

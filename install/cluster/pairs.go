@@ -48,11 +48,11 @@ func pair(from, to string, answers []Answer) Pair {
 				continue
 			}
 			known++
-			if n.Contact == "alive" {
+			if n.IsHeard() {
 				alive++
 			}
 			switch {
-			case a.MeshOff && n.Contact == "alive", n.Tunnel != nil && !n.Tunnel.Handshake.IsZero():
+			case a.MeshOff && n.IsHeard(), n.Tunnel != nil && !n.Tunnel.Handshake.IsZero():
 				return Pair{From: from, To: to, OK: true}
 			case n.Tunnel != nil:
 				tunnels = append(tunnels, n.Tunnel.Underlay.String())

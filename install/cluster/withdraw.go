@@ -162,7 +162,7 @@ func enough(deaf []string, before []Answer, since time.Duration) bool {
 func Hears(answers []Answer, cluster string) bool {
 	for _, a := range answers {
 		for _, n := range a.Nodes {
-			if n.Cluster == cluster && n.Contact == "alive" {
+			if n.Cluster == cluster && n.IsHeard() {
 				return true
 			}
 		}

@@ -305,7 +305,7 @@ var Table = []Package{
 	{Path: "test/cni", Tests: []string{"daemon/api", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/kube", Tests: []string{"clustermesh/authority", "daemon/api", "install/chart", "install/image/oci", "test/alerts", "test/pages", "test/kubelab", "test/kubelab/apiserver"}},
 	{Path: "test/script", Tests: []string{
-		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/optout", "daemon/plan", "daemon/turn",
+		"clustermesh", "clustermesh/manifest", "clustermesh/replica", "clustermesh/topology", "datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/optout", "daemon/plan", "daemon/turn",
 		"internal/l4",
 	}},
 }

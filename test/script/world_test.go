@@ -14,6 +14,7 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/manifest"
 	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/daemon/plan"
 	"strait.io/strait/daemon/turn"
 	"strait.io/strait/datapath"
@@ -156,7 +157,7 @@ func (w *world) turn(n *node) {
 
 // join makes the stream to each neighbour that is new.
 func (w *world) join(n *node) {
-	out := n.replica.SetMembers(w.peers(n))
+	out := n.replica.SetMembers(topology.View{Members: w.peers(n)})
 	w.deliver(n, out)
 	for _, o := range w.origins() {
 		if out.Neighbours[o] {

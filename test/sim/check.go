@@ -74,7 +74,7 @@ func agreesOn(p *Machine, s, other clustermesh.State) error {
 		return fmt.Errorf("it has of %s: %v, want %s", p.Self, r.Content.Endpoints, p.pod(0, p.Published))
 	case r.Stamp != other.Records.Get(p.Self).Stamp:
 		return fmt.Errorf("it has version %s of %s, and another node has %s", r.Stamp, p.Self, other.Records.Get(p.Self).Stamp)
-	case s.Contacts.Get(p.Self) != clustermesh.Alive:
+	case !s.Contacts.Get(p.Self).Heard():
 		return fmt.Errorf("its contact with %s is %s", p.Self, s.Contacts.Get(p.Self))
 	}
 	return nil

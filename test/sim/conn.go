@@ -24,6 +24,8 @@ type conn struct {
 	heard    time.Duration // when the receiver had the last
 	acked    time.Duration // when both ways were last open
 	sent     time.Duration // when the last of them was put on its way
+	wrote    time.Duration // when frames last left, and when the next leave, if some wait
+	next     time.Duration
 	pumping  bool
 	broken   bool // the sender knows that it ended
 	closed   bool // the receiver knows it
@@ -36,17 +38,28 @@ func newConn(s *stream, to *Machine, session *node.Session) *conn {
 	return c
 }
 
-// send puts a frame on its way.
+// send puts a frame on its way, with others that are sent soon after one another.
 func (c *conn) send(f frame) {
 	m, w := c.stream.from, c.stream.from.net
-	_, packets := onWire(len(f.bytes))
-	c.put(f, w.late(packets, w.base(m, c.to)))
+	wire, packets := onWire(len(f.bytes))
+	late := w.late(packets, w.base(m, c.to))
+	switch {
+	case w.now-c.wrote >= batch:
+		c.wrote = w.now
+		c.put(f, wire, late)
+		return
+	case c.next <= w.now:
+		c.next = c.wrote + batch
+		w.Later(c.next-w.now, func() { c.wrote = w.now })
+	default:
+		wire = len(f.bytes) + 2 // the rest goes with the first of them
+	}
+	c.put(f, wire, c.next-w.now+late)
 }
 
 // put puts a frame on its way, so that it arrives late.
-func (c *conn) put(f frame, late time.Duration) {
+func (c *conn) put(f frame, wire int, late time.Duration) {
 	m, w := c.stream.from, c.stream.from.net
-	wire, _ := onWire(len(f.bytes))
 	w.Sent.count(f.kind, wire)
 	m.occupy(wire)
 	f.at = max(m.free+w.delay(m, c.to)+late, c.last)

@@ -61,40 +61,39 @@ func TestDeathOfMany(t *testing.T) {
 	}
 }
 
-// TestSplitCluster: of a large cluster that falls into two parts, the smaller part withdraws
-// nothing, and nobody withdraws a machine that it reaches. Afterwards, nothing is left of it.
-func TestSplitCluster(t *testing.T) {
-	for i, c := range []struct {
-		smaller int
-		oneWay  bool
-	}{{6, false}, {12, false}, {12, true}} {
-		w := New(Config{Seed: *seed + uint64(i), Clusters: 2, Nodes: 24, Endpoints: 1, Pinned: true})
-		w.Resume(w.Machines)
-		w.Run(3 * time.Second)
-		home := w.Machines[:24]
-		small, rest := home[:c.smaller], home[c.smaller:]
-		for _, a := range small {
-			for _, b := range rest {
-				w.Cut(a, b)
-				if !c.oneWay {
-					w.Cut(b, a)
-				}
+// TestDeadIsBack: a machine that was cut off, and taken for dead, is alive again for all soon after it
+// can be reached.
+func TestDeadIsBack(t *testing.T) {
+	w := New(Config{Seed: *seed, Clusters: 3, Nodes: 30, Endpoints: 1, Pinned: true})
+	w.Resume(w.Machines)
+	w.Run(3 * time.Second)
+	m := w.Machines[7]
+	for _, p := range w.Machines {
+		if p != m {
+			w.Cut(m, p)
+			w.Cut(p, m)
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(w.Machines), func(p *Machine) bool { return p == m })
+	takenForDead := func() (n int) {
+		for _, p := range others {
+			if p.node.State().Dead(m.Self) {
+				n++
 			}
 		}
-		for range 20 {
-			w.Run(time.Second)
-			for _, m := range w.Machines {
-				s := m.node.State()
-				for _, p := range w.Machines {
-					if s.Dead(p.Self) && (m == p || w.talk(m, p) || slices.Contains(small, m)) {
-						t.Fatalf("%d of 24 are apart: %s takes %s for dead", c.smaller, m.Self, p.Self)
-					}
-				}
-			}
-		}
-		w.Heal()
-		if !w.Until(func() bool { return w.knows(nil) && w.claims(w.Machines[0]) == 0 }, 100*time.Millisecond, time.Minute) {
-			t.Errorf("%d of 24 were apart: after a minute, not all are alive for all", c.smaller)
-		}
+		return n
+	}
+	if !w.Until(func() bool { return takenForDead() == len(others) }, 100*time.Millisecond, 20*time.Second) {
+		t.Fatalf("only %d of %d take it for dead", takenForDead(), len(others))
+	}
+	w.Run(5 * time.Second)
+	w.Heal()
+	began := w.now
+	if !w.Until(func() bool { return takenForDead() == 0 }, 10*time.Millisecond, time.Minute) {
+		t.Fatalf("after a minute, %d still take it for dead", takenForDead())
+	}
+	t.Logf("alive for all after %s", w.now-began)
+	if took := w.now - began; took > 2*time.Second {
+		t.Errorf("it is alive for all after %s", took)
 	}
 }

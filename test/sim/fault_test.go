@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"strait.io/strait/clustermesh/topology"
 )
 
 var (
@@ -61,6 +63,26 @@ func (w *Network) settles(step time.Duration) (err error) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	each(t, map[string]int{"short": 300, "long": 10_000}[*preset], random, runFaults)
+}
+
+// relayed is a clusterset with relays, drawn with a seed: of a few nodes that all use them, or of about as many nodes
+// as it takes for that.
+func relayed(seed uint64) *Network {
+	rng := rand.New(rand.NewPCG(seed, 6))
+	cfg := Config{
+		Seed: seed, Clusters: 1 + rng.IntN(3), Nodes: 4 + rng.IntN(5), Endpoints: 1, Topology: topology.Relays{},
+		Pinned: rng.IntN(3) == 0, Skew: []time.Duration{0, time.Second}[rng.IntN(2)], Loss: []float64{0, 0.001, 0.05}[rng.IntN(3)],
+	}
+	if rng.IntN(4) == 0 {
+		cfg.Clusters, cfg.Nodes, cfg.Topology = 3, 7, nil
+	}
+	return New(cfg)
+}
+
+// TestRelayFaults is TestFaults with relays.
+func TestRelayFaults(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]int{"short": 100, "long": 3_000}[*preset], relayed, runFaults)
 }
 
 // each draws n clustersets, or as many as the flag has it, and reports of each what is wrong after a run.

@@ -52,7 +52,8 @@ func (m *Machine) sendHearts() {
 		}
 		late := w.late(1, w.base(m, c.to))
 		if late > 0 || len(c.frames) > 0 {
-			c.put(frame{packet: beating}, late)
+			wire, _ := onWire(0)
+			c.put(frame{packet: beating}, wire, late)
 			continue
 		}
 		to := c.to.Self.Cluster

@@ -27,6 +27,8 @@ type Machine struct {
 	Self clustermesh.Origin
 	// Published is how often the machine has published its record.
 	Published int
+	// Withholds is true if the machine keeps its streams, and sends nothing on them but heartbeats and what it is.
+	Withholds bool
 	// Received are the bytes on the wire of the messages that it received.
 	Received int
 
@@ -211,6 +213,9 @@ func (m *Machine) do(event func(n *node.Node, now time.Time)) {
 	}
 	if a.Beat {
 		m.poke()
+	}
+	if a.Pulse > 0 {
+		m.after(a.Pulse, func() { m.do((*node.Node).Pulse) })
 	}
 }
 

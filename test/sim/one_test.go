@@ -48,7 +48,7 @@ func TestOneOfThousand(t *testing.T) {
 	}{
 		{"a change, with writing it", 65, func() { change(func() {}) }},
 		{"a change, and the state after it", 750, func() { change(func() { m.node.State() }) }},
-		{"a beat", 20, func() { m.node.Beat(nil, nil, m.clock()); m.node.Take() }},
+		{"a beat", 23, func() { m.node.Beat(nil, nil, m.clock()); m.node.Take() }},
 		{"a member that comes or goes", 460, func() {
 			e := node.MemberEvent{Member: member.Peer{ID: id}, Addr: other.addr, Alive: w.rng.IntN(2) > 0}
 			m.node.Beat([]node.MemberEvent{e}, nil, m.clock())

@@ -45,5 +45,5 @@ func (m *Machine) checkMembers(events []node.MemberEvent) {
 
 // hears reports whether a machine sees a node as alive.
 func (m *Machine) hears(o clustermesh.Origin) bool {
-	return m.node.Contacts().Contact(o) == clustermesh.Alive
+	return m.node.Contacts().Contact(o).Heard()
 }

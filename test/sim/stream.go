@@ -21,6 +21,7 @@ const (
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
 	yield        = 2 * time.Second
+	batch        = 10 * time.Millisecond
 )
 
 // stream is a machine's stream to a neighbour. Messages wait while there is no connection.
@@ -272,7 +273,7 @@ func (m *Machine) send(all []replica.Envelope) {
 			}
 			f = frame{packet: &packet{e.Message, bytes, e.Message.Kind()}}
 		}
-		if s := m.streams[e.To]; s != nil {
+		if s := m.streams[e.To]; s != nil && (!m.Withholds || f.kind == replica.KindHello || f.kind == replica.KindLinks) {
 			s.send(f)
 		}
 	}

@@ -13,7 +13,7 @@ type Traffic struct {
 	Messages, Heartbeats  int
 	Bytes, HeartbeatBytes int
 	// Of are the messages by kind.
-	Of [10]int
+	Of, BytesOf [16]int
 }
 
 // Since returns what was sent since then.
@@ -24,6 +24,7 @@ func (t Traffic) Since(then Traffic) Traffic {
 	t.HeartbeatBytes -= then.HeartbeatBytes
 	for i := range t.Of {
 		t.Of[i] -= then.Of[i]
+		t.BytesOf[i] -= then.BytesOf[i]
 	}
 	return t
 }
@@ -37,6 +38,7 @@ func (t *Traffic) count(kind replica.Kind, wire int) {
 	t.Messages++
 	t.Bytes += wire
 	t.Of[min(int(kind), len(t.Of)-1)]++
+	t.BytesOf[min(int(kind), len(t.Of)-1)] += wire
 }
 
 // Track follows one change until it is everywhere.
@@ -77,14 +79,14 @@ type Times struct {
 	Missing         int           // that did not arrive
 }
 
-// TimesOf returns how long the changes took to reach all machines.
+// TimesOf returns how long the changes took to reach all machines whose daemons run.
 func (w *Network) TimesOf(tracks []*Track) (t Times) {
 	var all []time.Duration
 	for _, x := range tracks {
 		for _, m := range w.Machines {
 			if d, has := x.at[m]; has {
 				all = append(all, d)
-			} else {
+			} else if m.Runs() {
 				t.Missing++
 			}
 		}

@@ -44,7 +44,7 @@ func pins(clusters int) authority.Pins {
 func (m *Machine) service(e int) string { return "service-" + strconv.Itoa((m.number*10+e)%1000) }
 func (m *Machine) pod(e, n int) string  { return m.service(e) + "-" + strconv.Itoa(n) }
 
-// content is what a node publishes the nth time.
+// content is what a node publishes the nth time. Each time, another one of its pods is replaced.
 func (m *Machine) content(n int) clustermesh.Content {
 	pods := [4]byte{10, byte(m.cluster), byte(m.number), 0}
 	c := clustermesh.Content{Node: &clustermesh.Node{
@@ -52,13 +52,14 @@ func (m *Machine) content(n int) clustermesh.Content {
 		Locality: clustermesh.Locality{Region: "eu-west-1", Zone: "eu-west-1a"},
 		Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4(pods), 24)},
 	}}
-	for e := range max(m.net.cfg.Endpoints, 1) {
+	pieces := max(m.net.cfg.Endpoints, 1)
+	for e := range pieces {
 		name := m.service(e)
 		pods[3] = byte(e + 2)
 		c.Endpoints = append(c.Endpoints, clustermesh.Endpoint{
 			Service: clustermesh.ServiceName{Namespace: "default", Name: name}, Addr: netip.AddrFrom4(pods),
 			Ports: []clustermesh.EndpointPort{{Name: "http", Proto: l4.TCP, Port: 8080}}, Node: m.Self.Node, Zone: "eu-west-1a",
-			Pod: m.pod(e, n), Ready: true, Serving: true,
+			Pod: m.pod(e, (n+pieces-1-e)/pieces), Ready: true, Serving: true,
 		})
 	}
 	return c

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/replica"
 )
@@ -22,6 +24,8 @@ type Actions struct {
 	// Changed is true if the state, the leader or a Problem changed, and Beat if something may be due, so
 	// that the next beat should come at once.
 	Changed, Beat bool
+	// Pulse is when to call Pulse, from now; zero if that was asked for already, or is not needed.
+	Pulse time.Duration
 }
 
 // Line is a line of the log: a message, and keys with values. Level is that of log/slog.

@@ -117,7 +117,7 @@ func (v *observer) compareClock(o clustermesh.Origin, there time.Time, rtt time.
 
 // dropClocks forgets the clocks of nodes that are not heard any more.
 func (v *observer) dropClocks() {
-	gone := func(o clustermesh.Origin) bool { return v.contacts.Contact(o) != clustermesh.Alive }
+	gone := func(o clustermesh.Origin) bool { return !v.contacts.Contact(o).Heard() }
 	v.clocks.last = slices.DeleteFunc(v.clocks.last, func(r reading) bool { return gone(r.of) })
 	v.forgetClocks(gone)
 	if ahead, _, _ := v.clocks.own(); ahead == 0 {

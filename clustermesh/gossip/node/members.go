@@ -78,19 +78,15 @@ func (n *Node) applyMembers(events []MemberEvent) {
 	n.regroup()
 }
 
-// regroup keeps streams to the neighbours among the members of now.
-func (n *Node) regroup() {
-	n.apply(n.replica.SetMembers(n.contacts.Members()))
-	n.touch()
-	n.updateClaims()
-}
-
 // look checks what can change with time alone: the leader, the owners of cluster names, the wait
 // for hints, and duplicates.
 func (n *Node) look() {
 	if n.contacts.Sweep(n.now) {
 		n.regroup()
 	}
+	n.review()
+	n.hearLinks()
+	n.hearClaims()
 	n.elect()
 	if n.trust.Stale(n.now) || n.cfg.Owners.Look(n.contacts.Alive().Clusters(), n.now) {
 		n.readmit(nil)

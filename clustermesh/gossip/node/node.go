@@ -93,6 +93,8 @@ type Node struct {
 	own    *clustermesh.Content // as published, without claims; nil before the first Publish
 	behind bool                 // this machine's clock is behind those of most
 	epochs epochs
+	ways   ways
+	pulses bool // Pulse will be called
 
 	nextTick time.Time
 

@@ -130,7 +130,9 @@ func (v *observer) Asked(p Place, proven, stopped bool, now time.Time) {
 	if !proven && !stopped {
 		v.dialled(p.Node, p.At, false)
 	}
-	v.contacts.Asked(p.Node, now, v.cfg.Random)
+	if v.contacts.Asked(p.Node, now, v.cfg.Random) {
+		v.touch()
+	}
 }
 
 // Addr returns where to dial a node.

@@ -45,6 +45,7 @@ type Session struct {
 	first   authority.PeerTrust
 	judged  judgement
 	counted bool // by contacts
+	opened  bool // by the peer
 }
 
 // judgement is how far a peer is trusted, and on which basis; none is the zero one.
@@ -107,6 +108,7 @@ func (n *Node) Opened(p Peer, shown Shown, addr string, now time.Time) (*Session
 		return nil, ErrSelf
 	}
 	n.solved("key " + addr) // the daemon was restarted with the right key
+	s.opened = true
 	return s, nil
 }
 
@@ -130,6 +132,10 @@ func (s *Session) Receive(message replica.Message, now time.Time) {
 		message = replica.Doubted(message)
 	}
 	synced := n.replica.Synced()
+	if links, is := message.(*replica.Links); is {
+		n.receiveLinks(s.peer.Origin, links)
+		return
+	}
 	n.apply(n.replica.Receive(s.peer.Origin, message))
 	if !synced && n.replica.Synced() {
 		n.actions.Changed = true
@@ -170,6 +176,9 @@ func (s *Session) heard() {
 		return
 	}
 	s.counted = true
+	if s.opened {
+		n.guest(s.peer.Origin, +1)
+	}
 	n.alive(n.contacts.Stream(s.peer.ID, +1, n.now))
 	n.actions.Beat = true
 }
@@ -179,6 +188,9 @@ func (s *Session) Close(now time.Time) {
 	n := s.node
 	n.now = now
 	if s.counted {
+		if s.opened {
+			n.guest(s.peer.Origin, -1)
+		}
 		n.alive(n.contacts.Stream(s.peer.ID, -1, now))
 		n.actions.Beat = true // a broken stream can make a probe due
 	}

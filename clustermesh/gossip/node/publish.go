@@ -29,7 +29,7 @@ func (n *Node) publish() (changed bool) {
 	c.Silent = n.witness.Silences()
 	if c.Node != nil {
 		own := *c.Node
-		own.Speaks, own.Proves = clustermesh.SpeaksFew, n.cfg.Proves
+		own.Speaks, own.Proves = clustermesh.SpeaksRelays, n.cfg.Proves
 		if n.replica.Epoch() < n.self.Boot {
 			own.Life = n.self.Boot
 		}

@@ -7,9 +7,20 @@ import (
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/authority"
 	"strait.io/strait/clustermesh/gossip/member"
+	"strait.io/strait/clustermesh/gossip/observe"
 	"strait.io/strait/clustermesh/replica"
 	"strait.io/strait/internal/problem"
 )
+
+// pulse is how long a hint waits at least, and half of how long it waits at most: longer than a record
+// takes by the way that it should come.
+const pulse = 50 * time.Millisecond
+
+// Pulse sends what has waited for a moment.
+func (n *Node) Pulse(now time.Time) {
+	n.now, n.pulses = now, false
+	n.apply(n.replica.Pulse())
+}
 
 // apply does what the replica decided, and reports a change of State.
 func (n *Node) apply(out replica.Output) {
@@ -21,6 +32,10 @@ func (n *Node) apply(out replica.Output) {
 // carryOut does what the replica decided, and returns whether State changed.
 func (n *Node) carryOut(out replica.Output) (changed bool) {
 	n.actions.Send = append(n.actions.Send, out.Send...)
+	n.contacts.Follow(out.Neighbours, n.now)
+	if !n.pulses && n.replica.Waits() {
+		n.pulses, n.actions.Pulse = true, pulse
+	}
 	if n.actions.Neighbours == nil {
 		n.actions.Neighbours = out.Neighbours
 	} else {
@@ -62,6 +77,9 @@ func (n *Node) admit(by replica.Peer, e replica.Entry) (clustermesh.Record, clus
 func (n *Node) Connected(to clustermesh.Origin, bothWays bool, now time.Time) {
 	n.now = now
 	n.apply(n.replica.Connected(to, bothWays))
+	if bothWays && !n.ways.said.Equal(observe.Report{}) {
+		n.sayLinks(to)
+	}
 }
 
 // Dropped notes that messages to a neighbour were dropped.

@@ -19,6 +19,7 @@ type large struct {
 	now     time.Time
 	others  []clustermesh.Origin
 	peers   []member.Peer
+	streams []member.ID // from those to which there is one
 	records clustermesh.Draft[clustermesh.Record]
 }
 
@@ -53,8 +54,21 @@ func newLarge(tb testing.TB, clusters, nodes int, pinned bool) *large {
 		events = append(events, MemberEvent{Member: p, Addr: l.where(o), Alive: true})
 	}
 	l.Beat(events, nil, l.now)
+	all := &replica.Links{}
+	for c := range clusters {
+		all.Heard = append(all.Heard, clustermesh.ClusterName(fmt.Sprintf("c%03d", c)))
+	}
 	for i, p := range l.peers {
-		l.hear(tb, i)
+		switch own := p.Origin.Cluster == self.Cluster; {
+		case l.replica.IsNeighbour(p.Origin):
+			s := l.hear(tb, i)
+			l.streams = append(l.streams, p.ID)
+			if own { // the others are heard by relays
+				s.Receive(all, l.now)
+			}
+		case own:
+			l.contacts.Met(p.ID, l.now)
+		}
 		l.Pinged(p.ID, l.where(p.Origin).Addr(), 20*time.Millisecond, l.now, l.now)
 	}
 	l.publishOwn()
@@ -90,7 +104,7 @@ func (l *large) signing(c Config, clusters int) Config {
 // numbered is the content of a node's record in a version.
 func numbered(o clustermesh.Origin, c, n, version int) clustermesh.Content {
 	content := clustermesh.Content{Node: &clustermesh.Node{
-		Name: o.Node, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 16 + byte(c/100), byte(c), byte(n)})}, GossipPort: 7946,
+		Name: o.Node, Speaks: clustermesh.SpeaksRelays, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 16 + byte(c/100), byte(c), byte(n)})}, GossipPort: 7946,
 		Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(c), byte(n), 0}), 24)},
 	}}
 	for e := range 3 {
@@ -134,11 +148,11 @@ func (l *large) hear(tb testing.TB, i int) *Session {
 
 func (l *large) publishOwn() { l.Publish(numbered(l.cfg.Self, 0, 0, 0), l.now) }
 
-// pass lets time pass while all others are heard.
+// pass lets time pass while all streams carry heartbeats.
 func (l *large) pass(d time.Duration) {
 	l.now = l.now.Add(d)
-	for _, p := range l.peers {
-		l.contacts.Frame(p.ID, l.now)
+	for _, p := range l.streams {
+		l.contacts.Frame(p, l.now)
 	}
 	l.beat(nil)
 	l.Take()

@@ -19,6 +19,9 @@ const (
 	// does not wait for the verdict, and a wrong one would last longer.
 	silentRounds = 2
 	quietRounds  = 4
+	// polledFor is for how long a machine counts as there that has answered a probe. Who wants to
+	// claim that another node is silent needs more than half of its cluster at once.
+	polledFor = 3 * time.Second
 	// holdDown is how long a machine that was silent must answer before it counts as back, unless
 	// its daemon is heard. A booting machine answers long before its pods do: until the kubelet and the
 	// container runtime are up, and have started strait's own pod, takes 25 s and more.
@@ -68,29 +71,36 @@ const (
 
 // contact is what is observed of one node.
 type contact struct {
-	origin   clustermesh.Origin
-	at       int                          // its slot
-	written  written                      // who wrote its record
-	shown    clustermesh.Contact          // what the index has of it
-	lives    []life                       // members that memberlist calls alive: nearly always one
-	metAt    time.Time                    // when a life of the daemon last proved that it is there; see Contacts.Met
-	metBoot  uint64                       // which life that was
-	metAddr  netip.AddrPort               // where a dial proved who it is
-	stated   bool                         // one of those was an address that its record names
-	bad      map[netip.AddrPort]time.Time // where and when a dial proved nothing
-	asking   bool
-	ask      time.Time      // earliest time to ask it for that proof
-	addr     netip.AddrPort // where the node was last a member
-	streams  int            // open streams from it
-	streamed bool           // it had a stream since it last joined
-	framed   time.Time      // last frame on a stream
-	heard    time.Time      // last sign of life of its daemon
-	answered bool           // the last probe was answered
-	since    time.Time      // first answer after an unanswered probe; zero once silent
-	rounds   int            // silent probes in a row
-	mute     int            // answered probes in a row while its streams carried nothing
-	probing  bool
-	due      time.Time // earliest time of the next probe
+	origin    clustermesh.Origin
+	at        int                          // its slot
+	far       bool                         // it is of another cluster
+	follow    follow                       // the stream that there should be
+	vouched   bool                         // relays hear its cluster
+	suspected bool                         // relays do not hear it any more
+	claimed   bool                         // its cluster takes it for dead
+	denied    bool                         // since then it was asked, and proved nothing
+	written   written                      // who wrote its record
+	shown     clustermesh.Contact          // what the index has of it
+	lives     []life                       // members that memberlist calls alive: nearly always one
+	metAt     time.Time                    // when a life of the daemon last proved that it is there; see Contacts.Met
+	metBoot   uint64                       // which life that was
+	metAddr   netip.AddrPort               // where a dial proved who it is
+	stated    bool                         // one of those was an address that its record names
+	bad       map[netip.AddrPort]time.Time // where and when a dial proved nothing
+	asking    bool
+	ask       time.Time      // earliest time to ask it for that proof
+	addr      netip.AddrPort // where the node was last a member
+	streams   int            // open streams from it
+	streamed  bool           // it had a stream since it last joined
+	framed    time.Time      // last frame on a stream
+	heard     time.Time      // last sign of life of its daemon
+	seen      time.Time      // when the last probe that its machine answered began
+	answered  bool           // the last probe was answered
+	since     time.Time      // first answer after an unanswered probe; zero once silent
+	rounds    int            // silent probes in a row
+	mute      int            // answered probes in a row while its streams carried nothing
+	probing   bool
+	due       time.Time // earliest time of the next probe
 }
 
 // written is whether there is a record of a node, when the life that wrote it began, and the one
@@ -99,16 +109,19 @@ type written struct {
 	known       bool
 	ofNode      bool // it describes the node
 	epoch, life uint64
-	// older is whether the daemon of that node does not know that few nodes of a cluster decide.
-	older bool
+	// speaks is what the node's daemon understands.
+	speaks uint8
 }
+
+// older reports whether the node's daemon does not know that few nodes of a cluster decide.
+func (w written) older() bool { return w.ofNode && w.speaks < clustermesh.SpeaksFew }
 
 // wrote takes note of the node's record.
 func (n *contact) wrote(rec clustermesh.Record, known bool) {
 	n.written = written{known: known, epoch: rec.Stamp.Epoch}
 	if rec.Content.Node != nil {
 		n.written.ofNode, n.written.life = true, rec.Content.Node.Life
-		n.written.older = rec.Content.Node.Speaks < clustermesh.SpeaksFew
+		n.written.speaks = rec.Content.Node.Speaks
 	}
 }
 
@@ -159,6 +172,8 @@ func (n *contact) state() clustermesh.Contact {
 		return clustermesh.Alive
 	case n.rounds >= limit:
 		return clustermesh.Silent
+	case n.vouched && !n.denied && !n.follow.wanted && len(n.lives) > 0:
+		return clustermesh.Reported
 	case n.answered:
 		return clustermesh.Quiet
 	}
@@ -190,7 +205,7 @@ func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 	heard := n.streams > 0 && now.Sub(n.framed) <= stalled || now.Sub(n.metAt) < metAge
 	l := life{boot: boot, addr: addr, since: now, met: boot == n.metBoot && !n.metAt.IsZero() && heard}
 	if len(n.lives) == 0 {
-		n.ask = now.Add(metGrace)
+		n.ask = now.Add(n.grace())
 		if n.due.Before(n.ask) {
 			n.due = n.ask
 		}
@@ -208,9 +223,10 @@ func (n *contact) join(boot uint64, addr netip.AddrPort, now time.Time) {
 	}
 }
 
-// isFresh reports whether the daemon is alive, and nothing speaks against that yet.
+// isFresh reports whether the daemon is alive, and its machine has just shown that it is there: by a
+// stream, or by answering a probe.
 func (n *contact) isFresh(now time.Time) bool {
-	return n.state() == clustermesh.Alive && n.rounds == 0 && (n.streams == 0 && !n.streamed || now.Sub(n.framed) <= stalled)
+	return n.state() == clustermesh.Alive && n.rounds == 0 && (now.Sub(n.framed) <= stalled || now.Sub(n.seen) <= polledFor)
 }
 
 // isHeard reports whether a life proves all the time that it is there.
@@ -253,7 +269,13 @@ func (n *contact) known(boot uint64) bool {
 
 // unmet reports whether to ask a member for a proof that it is there.
 func (n *contact) unmet(now time.Time) bool {
-	return len(n.lives) > 0 && (!n.met() || n.mute > 0) && !n.asking && !now.Before(n.ask)
+	return n.isUnproven() && !n.asking && !now.Before(n.ask)
+}
+
+// isUnproven reports whether it is a member that is to prove that it is there.
+func (n *contact) isUnproven() bool {
+	state := n.state()
+	return len(n.lives) > 0 && (!state.Heard() || n.mute > 0 || n.claimed && state == clustermesh.Reported)
 }
 
 // oneSided reports whether the node is a member here, and opens no stream to this node.
@@ -274,9 +296,14 @@ func (n *contact) suspect(now time.Time) bool {
 	return n.streamed && (n.streams == 0 || now.Sub(n.framed) > stalled)
 }
 
+// isLost reports whether to probe the machine for another reason than a stream that falls silent.
+func (n *contact) isLost() bool {
+	return !n.state().Heard() || n.streamed && n.streams == 0 || n.suspected && !n.streamed
+}
+
 // wanted reports whether the machine should be probed now.
 func (n *contact) wanted(now time.Time) bool {
-	return !n.probing && !now.Before(n.due) && (n.state() != clustermesh.Alive || n.suspect(now))
+	return !n.probing && !now.Before(n.due) && (n.isLost() || n.suspect(now))
 }
 
 // revive forgets the results of probes, on a sign of life.
@@ -292,6 +319,10 @@ func (n *contact) probed(v Verdict, began, now time.Time, rng *rand.Rand) {
 	case n.heard.After(began):
 		// The daemon was heard meanwhile, so the verdict is out of date.
 	case v == Answered:
+		n.seen = began
+		if n.state() == clustermesh.Alive && !n.streamed {
+			return // it was only polled
+		}
 		if !n.answered {
 			n.since = now
 		}

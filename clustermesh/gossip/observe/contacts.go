@@ -25,7 +25,8 @@ type records = clustermesh.ByOrigin[clustermesh.Record]
 // Contacts is what this node observes of others. It is not safe for concurrent use.
 //
 // A node is alive if memberlist calls a life of its daemon alive, and that life has proven, on a
-// TLS connection, that it is there (Met). Neither is enough: memberlist's datagrams can be captured
+// TLS connection, that it is there (Met). One of another cluster to which no stream is wanted is not
+// asked for that while relays hear its cluster: it is Reported. Neither is enough: memberlist's datagrams can be captured
 // and replayed later, when the node is gone, and memberlist watches a node all the time. For a node
 // that is not alive, what matters is whether its machine answers a TCP connect. Probing begins
 // before memberlist has decided, as soon as the node's stream falls silent, so that both verdicts
@@ -37,8 +38,12 @@ type Contacts struct {
 	index
 	known  records                           // of the last call of Know
 	proven clustermesh.Draft[netip.AddrPort] // where dials proved who the nodes are
-	spent  int                               // addresses probed since began, at most probeBudget
-	began  time.Time                         // of the current second
+	// polling is true while a claim waits for more than half of the cluster to show that it is there.
+	polling bool
+	spent   int       // addresses probed since began, at most probeBudget
+	began   time.Time // of the current second
+	// linked are the other clusters that relays hear.
+	linked map[clustermesh.ClusterName]bool
 	// pinned reports whether a cluster's records hold only addresses that its root stated.
 	pinned func(clustermesh.ClusterName) bool
 }
@@ -143,6 +148,9 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) (changed bool) 
 	n := c.node(m.Origin)
 	before := n.state()
 	n.streams += delta
+	if n.follow.had = true; n.streams == 0 {
+		n.follow.since = now
+	}
 	if delta > 0 {
 		n.streamed = true
 		n.meet(m.Boot, now)
@@ -152,6 +160,9 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) (changed bool) 
 	c.note(n)
 	return n.state() != before
 }
+
+// HasStream reports whether there is a stream from a node.
+func (c *Contacts) HasStream(o clustermesh.Origin) bool { return c.look(o).streams > 0 }
 
 // Unmet returns the members to ask now who they are: those that have not proven that they are
 // there, and those whose streams carry nothing while their machine answers. They are marked as
@@ -173,11 +184,15 @@ func (c *Contacts) Unmet(now time.Time) (out []clustermesh.Origin) {
 	return out
 }
 
-// Asked notes that a member was asked who it is. If it answered, Met was called.
-func (c *Contacts) Asked(o clustermesh.Origin, now time.Time, rng *rand.Rand) {
+// Asked notes that a member was asked who it is. If it answered, Met was called. Asked reports whether
+// the contact with the node changed because it did not.
+func (c *Contacts) Asked(o clustermesh.Origin, now time.Time, rng *rand.Rand) (changed bool) {
 	n := c.node(o)
+	before := n.state()
 	n.asking, n.ask = false, now.Add(jitter(reprobe, rng))
+	n.denied = n.claimed && !n.met()
 	c.note(n)
+	return n.state() != before
 }
 
 // OneSided reports whether a neighbour is a member here but may not have heard of this node: it opens
@@ -198,7 +213,8 @@ func (c *Contacts) Due(known records, now time.Time) (due []clustermesh.Origin) 
 	var wanted []*contact
 	for i := range c.slots {
 		s := &c.slots[i]
-		if (s.is&isLost != 0 || s.is&isWatched != 0 && now.Sub(s.framed) > stalled) && s.wanted(now) {
+		switch {
+		case (s.is&isLost != 0 || s.is&isWatched != 0 && now.Sub(s.framed) > stalled) && s.wanted(now), c.polls(s, now):
 			wanted = append(wanted, s.contact)
 		}
 	}
@@ -211,6 +227,11 @@ func (c *Contacts) Due(known records, now time.Time) (due []clustermesh.Origin) 
 		due = append(due, n.origin)
 	}
 	return due
+}
+
+// polls reports whether to probe a node only to see whether it is there.
+func (c *Contacts) polls(s *slot, now time.Time) bool {
+	return c.polling && s.is&isAlive != 0 && !s.far && !s.probing && !s.isFresh(now) && !now.Before(s.due)
 }
 
 // compareDue orders nodes by who is to be probed first.
@@ -263,7 +284,7 @@ func (c *Contacts) Forget(known records, now time.Time) {
 	}
 }
 
-// Alive returns the other nodes that are alive.
+// Alive returns the other nodes that are alive or reported.
 func (c *Contacts) Alive() clustermesh.ByOrigin[bool] { return c.alive.Share() }
 
 // Members returns the other nodes that memberlist calls alive, sorted: those to keep streams to.

@@ -16,6 +16,8 @@ type index struct {
 	alive, expected clustermesh.Draft[bool]
 	members         roster
 	older           int // nodes whose daemons do not know that few nodes of a cluster decide
+	described       int // other nodes with a record of themselves
+	meshed          set // members that know no relays
 	contacts        clustermesh.Draft[clustermesh.Contact]
 }
 
@@ -46,6 +48,8 @@ const (
 	isSeveral
 	// isSilent: it has a record, and its machine is silent.
 	isSilent
+	// isMeshed: a member that knows no relays.
+	isMeshed
 	// isIdle: it has no record, life or stream, and nothing is asked: it is forgotten once its last
 	// proof is old.
 	isIdle
@@ -68,15 +72,16 @@ func (c *Contacts) kindsOf(n *contact, silent bool) (is kinds) {
 		return is
 	}
 	state := n.state()
-	alive, member := state == clustermesh.Alive, len(n.lives) > 0
+	alive, member := state.Heard(), len(n.lives) > 0
 	add(isAlive, alive)
 	add(isMember, member)
 	add(isExpected, alive || member && state == clustermesh.Held)
-	add(isUnproven, member && (!alive || n.mute > 0))
+	add(isUnproven, n.isUnproven())
+	add(isMeshed, member && n.written.ofNode && n.written.speaks < clustermesh.SpeaksRelays)
 	add(isSilent, n.written.known && silent)
 	add(isIdle, !n.written.known && !member && n.streams == 0 && !n.probing && !n.asking)
 	if n.written.known && n.origin.Node != "" && !n.probing {
-		add(isLost, !alive || n.streamed && n.streams == 0)
+		add(isLost, n.isLost())
 		add(isWatched, alive && n.streamed && n.streams > 0)
 	}
 	return is
@@ -97,6 +102,9 @@ func (c *Contacts) note(n *contact) {
 	}
 	if changed&isMember != 0 {
 		c.members.set(n.origin, is&isMember != 0)
+	}
+	if changed&isMeshed != 0 {
+		c.meshed.put(n.origin, is&isMeshed != 0)
 	}
 	c.asking += more(was, is, isAsked)
 	c.probing += more(was, is, isProbed)
@@ -127,7 +135,8 @@ func more(was, is, kind kinds) int {
 
 // add makes room for a node.
 func (c *Contacts) add(o clustermesh.Origin) *contact {
-	n := &contact{origin: o, at: len(c.slots)}
+	n := &contact{origin: o, at: len(c.slots), far: o.Cluster != c.self.Cluster}
+	n.vouched = n.far && c.linked[o.Cluster]
 	c.nodes[o] = n
 	c.slots = append(c.slots, slot{contact: n})
 	c.note(n)
@@ -160,9 +169,12 @@ func (c *Contacts) Know(records records) {
 		default:
 			n = c.add(o)
 		}
-		before := n.written.older
+		before := n.written
 		n.wrote(rec, known)
-		c.older += count(n.written.older) - count(before)
+		c.older += count(n.written.older()) - count(before.older())
+		if o != c.self {
+			c.described += count(n.written.ofNode) - count(before.ofNode)
+		}
 		c.note(n)
 	}
 }

@@ -81,7 +81,7 @@ func (s scan) due() []clustermesh.Origin {
 // claims are those that a witness with some claims should have after an Update.
 func (s scan) claims(before map[clustermesh.Origin]uint64) map[clustermesh.Origin]uint64 {
 	after := maps.Clone(before)
-	alive := s.those(func(o clustermesh.Origin, n *contact) bool { return o != s.self && n.state() == clustermesh.Alive })
+	alive := s.those(func(o clustermesh.Origin, n *contact) bool { return o != s.self && n.state().Heard() })
 	counts := func(silent clustermesh.Origin) bool {
 		nodes, lower := 0, 0
 		for o := range s.known.All() {
@@ -122,9 +122,9 @@ func (s scan) check(t *rapid.T) {
 	other := func(are func(*contact) bool) []clustermesh.Origin {
 		return s.those(func(o clustermesh.Origin, n *contact) bool { return o != s.self && are(n) })
 	}
-	same(t, "alive", c.Alive().Origins(), other(func(n *contact) bool { return n.state() == clustermesh.Alive }))
+	same(t, "alive", c.Alive().Origins(), other(func(n *contact) bool { return n.state().Heard() }))
 	same(t, "expected", c.Expected().Origins(), other(func(n *contact) bool {
-		return n.state() == clustermesh.Alive || len(n.lives) > 0 && n.state() == clustermesh.Held
+		return n.state().Heard() || len(n.lives) > 0 && n.state() == clustermesh.Held
 	}))
 	same(t, "members", append([]clustermesh.Origin{}, c.Members()...), other(func(n *contact) bool { return len(n.lives) > 0 }))
 	contacts, proven := map[clustermesh.Origin]clustermesh.Contact{s.self: clustermesh.Alive}, map[clustermesh.Origin]netip.AddrPort{}
@@ -140,7 +140,26 @@ func (s scan) check(t *rapid.T) {
 			duplicates[o] = len(addrs)
 		}
 	}
-	same(t, "contacts", maps.Collect(c.All(s.known).All()), contacts)
+	meshed, known := map[clustermesh.Origin]bool{}, 1
+	for o, r := range s.known.All() {
+		n := r.Content.Node
+		if n == nil || o == s.self {
+			continue
+		}
+		if known++; n.Speaks < clustermesh.SpeaksRelays && len(s.look(o).lives) > 0 {
+			meshed[o] = true
+		}
+	}
+	contactsNow := maps.Collect(c.All(s.known).All())
+	which, _ := c.Meshed()
+	same(t, "those that know no relays", len(which), len(meshed))
+	for o := range meshed {
+		if !which[o] {
+			t.Fatalf("%s knows no relays", o)
+		}
+	}
+	same(t, "known", c.Known(), known)
+	same(t, "contacts", contactsNow, contacts)
 	same(t, "proven", maps.Collect(c.Proven().All()), proven)
 	got := map[clustermesh.Origin]int{}
 	for o, addrs := range c.Duplicates(s.now) {
@@ -156,12 +175,12 @@ func (s scan) checkPlaces(t *rapid.T) {
 	missing := []clustermesh.Origin{}
 	for o, r := range s.known.All() {
 		n := s.look(o)
-		alive := n.state() == clustermesh.Alive && !(neighbour(o) && n.oneSided(s.now))
+		alive := n.state().Heard() && !(neighbour(o) && n.oneSided(s.now))
 		if o != s.self && r.Content.Node != nil && !alive {
 			missing = append(missing, o)
 		}
 		at := s.Place(o, r, s.now)
-		if may := s.MayBeAt(map[netip.AddrPort]bool{at: true}, s.known); o != s.self && n.state() == clustermesh.Alive && at.IsValid() && !slices.Contains(may, o) {
+		if may := s.MayBeAt(map[netip.AddrPort]bool{at: true}, s.known); o != s.self && n.state().Heard() && at.IsValid() && !slices.Contains(may, o) {
 			t.Fatalf("%s is at %s, and those that may be there are %v", o, at, may)
 		}
 	}
@@ -214,12 +233,24 @@ func (d *drawer) events() map[string]func() {
 			o := d.origin()
 			rec := clustermesh.Record{Origin: o, Stamp: clustermesh.Stamp{Epoch: rapid.SampledFrom([]uint64{5, 5, 5, 4, 6}).Draw(d.T, "epoch")}}
 			if rapid.Bool().Draw(d.T, "of a node") {
-				rec.Content.Node = &clustermesh.Node{Life: uint64(rapid.IntRange(0, 6).Draw(d.T, "life"))}
+				rec.Content.Node = &clustermesh.Node{
+					Life:   uint64(rapid.IntRange(0, 6).Draw(d.T, "life")),
+					Speaks: uint8(rapid.IntRange(0, clustermesh.SpeaksRelays).Draw(d.T, "speaks")),
+				}
 				if rapid.Bool().Draw(d.T, "has an address") {
 					rec.Content.Node.Addresses, rec.Content.Node.GossipPort = []netip.Addr{where.Addr()}, d.addr().Port()
 				}
 			}
 			d.known = d.known.With(o, rec)
+		},
+		"follow": func() {
+			d.Follow(map[clustermesh.Origin]bool{d.origin(): rapid.Bool().Draw(d.T, "wanted")}, d.now)
+		},
+		"reports": func() {
+			d.Believe(Sight{
+				Heard:  rapid.SliceOfDistinct(rapid.SampledFrom([]clustermesh.ClusterName{"b", "c"}), rapid.ID).Draw(d.T, "linked"),
+				Silent: rapid.SliceOfDistinct(rapid.SampledFrom([]clustermesh.NodeName{"n1", "n2"}), rapid.ID).Draw(d.T, "silent"),
+			})
 		},
 		"no record": func() { d.known = d.known.Without(d.origin()) },
 		"restored":  func() { d.Restore([]clustermesh.Silence{{Origin: d.origin(), Epoch: 5}}) },
@@ -256,7 +287,7 @@ func (d *drawer) met(note func(member.ID, time.Time) bool) {
 	want.meet(m.Boot, d.now)
 	same(d.T, "changed by a sign of life", note(m, d.now), want.state() != before)
 	got := *d.look(m.Origin)
-	want.at, want.shown = got.at, got.shown
+	want.at, want.shown, want.far, want.vouched, want.suspected = got.at, got.shown, got.far, got.vouched, got.suspected
 	same(d.T, "after a sign of life", got, want)
 }
 

@@ -47,12 +47,20 @@ func (w *Witness) Update(c *Contacts, known records, now time.Time) (changed boo
 	alive := c.Alive()
 	h := &home{Contacts: c, known: known, now: now}
 	counts := c.counting(alive, known, h)
+	c.polling = false
 	for i := range c.slots {
 		s := &c.slots[i]
+		if !s.far && s.rounds > 0 && s.is&isAlive != 0 && h.few() && counts(s.origin) {
+			c.polling = true // it will have to be claimed soon
+		}
 		if s.is&isSilent == 0 || alive.Len() == 0 {
 			continue
 		}
-		if _, isClaimed := w.claims[s.origin]; !isClaimed && counts(s.origin) && h.hearsEnough(s.origin) {
+		if _, isClaimed := w.claims[s.origin]; !isClaimed && counts(s.origin) {
+			if !h.hearsEnough(s.origin) {
+				c.polling = true
+				continue
+			}
 			if w.claims == nil {
 				w.claims = map[clustermesh.Origin]uint64{}
 			}

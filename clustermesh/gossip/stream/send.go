@@ -203,6 +203,7 @@ func (s *Streams) writeAll(o out, to *sender) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	defer to.written()
+	var wrote time.Time
 	w := bufio.NewWriterSize(o.conn, 32<<10)
 	write := WriteFrame
 	if o.duplex != nil {
@@ -232,6 +233,9 @@ func (s *Streams) writeAll(o out, to *sender) error {
 			}
 			continue
 		case <-to.ready:
+			if !pause(o.ended, batch-time.Since(wrote)) {
+				return context.Cause(o.ended)
+			}
 			messages = to.take()
 			beat.Reset(heartbeat)
 		case <-beat.C:
@@ -248,9 +252,25 @@ func (s *Streams) writeAll(o out, to *sender) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
+		wrote = time.Now()
 		to.written()
 		if to.lost() {
 			s.host.Dropped(to.to)
 		}
+	}
+}
+
+// pause waits for a time, if that is positive, and reports whether the context has not ended by then.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }

@@ -37,7 +37,10 @@ const (
 	// heartbeat is how often each stream sends something. readTimeout ends a stream on which
 	// nothing came for many heartbeats; package observe decides how much sooner a machine is
 	// probed.
-	heartbeat    = 500 * time.Millisecond
+	heartbeat = 500 * time.Millisecond
+	// batch is how soon after a write the next one comes: what is queued meanwhile goes in one record
+	// of TLS, and mostly in one packet. What comes alone does not wait.
+	batch        = 10 * time.Millisecond
 	readTimeout  = 10 * time.Second
 	writeTimeout = 5 * time.Second
 	// userTimeout ends a stream whose bytes are not acknowledged. Without it, TCP's own back-off

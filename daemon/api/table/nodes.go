@@ -62,7 +62,7 @@ func contact(n api.Node) string {
 	switch {
 	case n.Dead:
 		return fmt.Sprintf("%s dead, said by %d", api.Bad, len(n.Witnesses))
-	case n.Contact == api.Self, n.Contact == api.Alive:
+	case n.IsHeard():
 		return api.OK + " " + n.Contact
 	}
 	return api.Warn + " " + n.Contact

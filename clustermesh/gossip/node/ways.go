@@ -1,0 +1,125 @@
+package node
+
+import (
+	"maps"
+	"slices"
+
+	"strait.io/strait/clustermesh"
+	"strait.io/strait/clustermesh/gossip/observe"
+	"strait.io/strait/clustermesh/replica"
+	"strait.io/strait/clustermesh/topology"
+)
+
+// maxGuests bounds how many nodes are served that keep a stream without need.
+const maxGuests = 256
+
+// ways is what the topology was given last, besides the members, and what that made of it.
+type ways struct {
+	guests   map[clustermesh.Origin]int // streams that peers have opened, while they are trusted
+	changed  bool                       // guests
+	doubtful map[clustermesh.Origin]bool
+	meshed   int // the number of Contacts.Meshed
+	known    int
+	// apart is true while there are members to which no stream is wanted.
+	apart bool
+	links observe.Links
+	// claims are the records whose claims Contacts.Claimed was given.
+	claims clustermesh.ByOrigin[clustermesh.Record]
+	said   observe.Report // to other nodes of this cluster
+}
+
+// regroup keeps streams to the neighbours among the members of now.
+func (n *Node) regroup() {
+	v := topology.View{Members: n.contacts.Members(), Known: n.contacts.Known(), Doubtful: n.ways.doubtful}
+	v.Older, n.ways.meshed = n.contacts.Meshed()
+	v.Guests = slices.SortedFunc(maps.Keys(n.ways.guests), clustermesh.Origin.Compare)
+	v.Guests = v.Guests[:min(len(v.Guests), maxGuests)]
+	n.ways.known, n.ways.changed = v.Known, false
+	n.apply(n.replica.SetMembers(v))
+	n.ways.apart = len(n.replica.Neighbours()) < len(v.Members)
+	n.touch()
+	n.updateClaims()
+}
+
+// review regroups if anything but the members has changed that matters to the topology.
+func (n *Node) review() {
+	w := &n.ways
+	var doubtful map[clustermesh.Origin]bool
+	if w.apart {
+		doubtful = n.contacts.Doubtful(n.now)
+	}
+	_, meshed := n.contacts.Meshed()
+	if w.changed || meshed != w.meshed || n.contacts.Known() != w.known || !maps.Equal(doubtful, w.doubtful) {
+		w.doubtful = doubtful
+		n.regroup()
+	}
+}
+
+// guest notes that a trusted peer has opened a stream (+1), or that it ended (-1). Whoever keeps one
+// is served.
+func (n *Node) guest(o clustermesh.Origin, delta int) {
+	if n.ways.guests == nil {
+		n.ways.guests = map[clustermesh.Origin]int{}
+	}
+	before := n.ways.guests[o]
+	if n.ways.guests[o] = before + delta; before+delta <= 0 {
+		delete(n.ways.guests, o)
+	}
+	n.ways.changed = n.ways.changed || (before > 0) != (before+delta > 0)
+}
+
+// hearLinks brings up to date whom streams reach, here and by what relays report, and reports that to
+// the neighbours in this node's cluster.
+func (n *Node) hearLinks() {
+	l := &n.ways.links
+	if !n.ways.apart || !l.Update(n.contacts.Sees(n.now), n.contacts.HasStream) {
+		return
+	}
+	if n.contacts.Believe(l.All()) {
+		n.touch()
+	}
+	if own := l.Own(); !own.Equal(n.ways.said) {
+		n.ways.said = own
+		for _, p := range n.replica.Neighbours() {
+			n.sayLinks(p)
+		}
+	}
+}
+
+// sayLinks reports that to a neighbour in this node's cluster.
+func (n *Node) sayLinks(to clustermesh.Origin) {
+	if said := n.ways.said; to.Cluster == n.cfg.Self.Cluster && n.ways.apart {
+		m := &replica.Links{Heard: said.Own.Heard, Via: said.Via.Heard, Silent: said.Own.Silent, SilentVia: said.Via.Silent}
+		n.actions.Send = append(n.actions.Send, replica.Envelope{To: to, Message: m})
+	}
+}
+
+// receiveLinks takes the report of a trusted peer.
+func (n *Node) receiveLinks(from clustermesh.Origin, m *replica.Links) {
+	if from.Cluster != n.cfg.Self.Cluster {
+		return
+	}
+	n.ways.links.Report(from, observe.Report{
+		Own: observe.Sight{Heard: m.Heard, Silent: m.Silent}, Via: observe.Sight{Heard: m.Via, Silent: m.SilentVia},
+	})
+	n.hearLinks()
+}
+
+// hearClaims has nodes asked that their own clusters take for dead. The claims of this node's cluster
+// are about nodes that it hears itself, or not.
+func (n *Node) hearClaims() {
+	before, now := n.ways.claims, n.replica.Records()
+	n.ways.claims = now
+	touched := map[clustermesh.ClusterName]bool{}
+	for o := range now.Since(before) {
+		differs := !slices.Equal(before.Get(o).Content.Silent, now.Get(o).Content.Silent)
+		if o.Cluster != n.cfg.Self.Cluster && differs {
+			touched[o.Cluster] = true
+		}
+	}
+	for c := range touched {
+		if n.contacts.Claimed(c, clustermesh.State{Records: now}.DeadOf(c), n.now) {
+			n.touch()
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package topology
+
+// meshed is how many nodes a clusterset has at most where each daemon keeps a stream to each other
+// one. There, relays would save little, and a record would take two or three ways instead of one.
+const meshed = 20
+
+// Default returns the topology of the daemons: each of them must have the same.
+func Default() Topology { return Sized{} }
+
+// Sized is FullMesh in a small clusterset, and Relays in a larger one. Daemons that count
+// differently for a moment serve each other as guests.
+type Sized struct{ FullMesh }
+
+var _ Topology = Sized{}
+
+// Ways implements Topology.
+func (s Sized) Ways(v View) Ways {
+	if max(v.Known, len(v.Members)) <= meshed {
+		return s.FullMesh.Ways(v)
+	}
+	return Relays{}.Ways(v)
+}
