@@ -125,6 +125,36 @@ type Node struct {
 	// Speaks is the highest of the levels below that the node's daemon understands. Daemons older
 	// than this field understand none.
 	Speaks uint8 `cbor:"16,keyasint,omitempty" json:"speaks,omitempty"`
+	// Relay is whether the node may be a relay, or should be.
+	Relay RelayUse `cbor:"17,keyasint,omitempty" json:"relay,omitempty"`
+}
+
+// LabelRelay is the label of a Node with its RelayUse, or "auto".
+const LabelRelay = "strait.io/relay"
+
+// RelayUse is whether a node passes records on to others in a large clusterset; see package topology.
+type RelayUse string
+
+// The values of RelayUse.
+const (
+	// RelayAuto: if it is chosen.
+	RelayAuto RelayUse = ""
+	// RelayNever: not if there is any other node, for a machine that is small, or whose traffic is paid
+	// for.
+	RelayNever RelayUse = "never"
+	// RelayOnly: in a cluster that has such nodes, no others are relays.
+	RelayOnly RelayUse = "only"
+)
+
+// ParseRelayUse reads auto, never or only; empty is auto.
+func ParseRelayUse(text string) (RelayUse, error) {
+	switch use := RelayUse(text); use {
+	case "auto":
+		return RelayAuto, nil
+	case RelayAuto, RelayNever, RelayOnly:
+		return use, nil
+	}
+	return RelayAuto, fmt.Errorf("%s is none of auto, never, only", Quoted(text))
 }
 
 // SpeaksFew is the level from which a daemon knows that few nodes of a large cluster decide about

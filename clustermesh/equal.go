@@ -13,7 +13,7 @@ func (n *Node) Equal(o *Node) bool {
 	return n.Name == o.Name && n.Locality == o.Locality && slices.Equal(n.Addresses, o.Addresses) && slices.Equal(n.Prefixes, o.Prefixes) &&
 		n.Inside == o.Inside && n.PublicKey == o.PublicKey && n.WireGuardPort == o.WireGuardPort && n.GossipPort == o.GossipPort &&
 		n.Drain.Equal(o.Drain) && n.Follower == o.Follower && n.Proves == o.Proves && n.Life == o.Life && slices.Equal(n.ClusterIPs, o.ClusterIPs) &&
-		n.Version == o.Version && n.Canary == o.Canary && n.Speaks == o.Speaks
+		n.Version == o.Version && n.Canary == o.Canary && n.Speaks == o.Speaks && n.Relay == o.Relay
 }
 
 // Equal reports whether two exports are identical.

@@ -158,6 +158,8 @@ type GossipConfig struct {
 	// SeedsFile lists one HOST:PORT per line. It is read again when it changes.
 	SeedsFile string `json:"seedsFile,omitempty"`
 	KeyFile   string `json:"keyFile"`
+	// Relay is auto, never or only, for a Node without the label clustermesh.LabelRelay.
+	Relay string `json:"relay,omitempty"`
 }
 
 // AuthorityConfig has the key with which this cluster signs, and the clusters that it trusts. Without it,

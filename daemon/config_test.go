@@ -101,14 +101,14 @@ source: {}
 stateDir: state
 clustersetCIDRs: [241.0.0.1/8, 10.0.0.0/8, nonsense, fd00::/127]
 nodePrefixes: [10.0.0.1/8]
-gossip: {bind: "7946", seeds: [host], seedsFile: seeds, keyFile: k}
+gossip: {bind: "7946", seeds: [host], seedsFile: seeds, keyFile: k, relay: maybe}
 mesh: {mode: maybe, device: a-name-that-is-too-long, mtu: 100, implementation: fast, table: 254}
 dns: {listen: ["53", "169.254.169.254:53", "[fd00:ec2::254]:53"], upstreams: [nowhere]}
 metrics: {listen: here}
 bpf: {pins: pins, cgroup: c, maxFrontends: 4194305, maxBackends: 16777216, maxSockets: 1000, maxAffinity: 16777217, maxOptOuts: 1048577}
 log: {level: loud, format: xml}
 `, []string{"cluster:", "source:", "stateDir:", "clustersetCIDRs[0]:", "clustersetCIDRs[1]:", "clustersetCIDRs[2]:",
-			"clustersetCIDRs[3]:", "gossip.bind:", "gossip.seeds[0]:", "gossip.seedsFile:", "nodePrefixes[0]:", "mesh.mode:", "mesh.device:", "mesh.mtu:", "mesh.implementation:",
+			"clustersetCIDRs[3]:", "gossip.bind:", "gossip.seeds[0]:", "gossip.seedsFile:", "gossip.relay:", "nodePrefixes[0]:", "mesh.mode:", "mesh.device:", "mesh.mtu:", "mesh.implementation:",
 			"mesh.table:", "dns.listen[0]:", "dns.listen[1]: 169.254.169.254 is in 169.254.169.0/24", "dns.listen[2]:", "dns.upstreams[0]:", "metrics.listen:",
 			`bpf.pins: "pins" is not an absolute path`, `bpf.cgroup: "c" is not`, "bpf.maxFrontends: 4194305 is more than 4194304",
 			"bpf.maxBackends: 16777216 is more than 16777215", "bpf.maxSockets: 1000 is not a power of two",

@@ -40,7 +40,7 @@ func (d *Daemon) machine() (turn.Machine, error) {
 	m := turn.Machine{
 		Origin: d.self().Origin(), Advertise: d.who.Advertise, Prefixes: d.config.NodePrefixes,
 		GossipKeys: d.files.keys.Get().Fingerprints(), Follower: !d.mayLead(), ReadsFiles: !d.kube.present(),
-		Pods: d.kube.pods().Addresses, Version: d.build.Version, Canary: d.canary(),
+		Pods: d.kube.pods().Addresses, Version: d.build.Version, Canary: d.canary(), Relay: d.config.Gossip.relay(),
 	}
 	if !d.config.Mesh.on() {
 		return m, nil
@@ -49,6 +49,12 @@ func (d *Daemon) machine() (turn.Machine, error) {
 	var err error
 	m.Addresses, err = d.kernel.router.Addresses()
 	return m, err
+}
+
+// relay returns what gossip.relay says.
+func (c GossipConfig) relay() clustermesh.RelayUse {
+	use, _ := clustermesh.ParseRelayUse(c.Relay) // validate has checked it
+	return use
 }
 
 // fixedAdvertise returns the address that other nodes dial, if the config alone determines it:

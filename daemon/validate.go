@@ -173,6 +173,9 @@ func (c Config) validateAddresses(m *mistakes) {
 	if f := c.Gossip.SeedsFile; f != "" && !filepath.IsAbs(f) {
 		m.add("gossip.seedsFile", "%q is not an absolute path", f)
 	}
+	if _, err := clustermesh.ParseRelayUse(c.Gossip.Relay); err != nil {
+		m.add("gossip.relay", "%v", err)
+	}
 	for _, x := range []struct{ field, path string }{
 		{"authority.rootFile", c.Authority.RootFile}, {"authority.pinsFile", c.Authority.PinsFile}, {"authority.membersDir", c.Authority.MembersDir},
 		{"authority.tokenFile", c.Authority.TokenFile}, {"authority.believeFile", c.Authority.TrustLevelFile}, {"source.kubernetes.leaderDir", c.leaderDir()},

@@ -47,7 +47,7 @@ var Kinds = []Kind{
 	{
 		Resource: NodeResource, Name: "Node", Need: Required, ClusterScoped: true, InFiles: true,
 		Versions:    []Version{{Name: "v1", Object: &corev1.Node{}, List: &corev1.NodeList{}, keep: keeping(nodeFrom)}},
-		Labels:      slices.Concat(regionLabels, zoneLabels),
+		Labels:      slices.Concat(regionLabels, zoneLabels, []string{clustermesh.LabelRelay}),
 		Annotations: []string{AnnotationPrefixes, AnnotationClusterIPs, AnnotationDrain, clustermesh.AnnotationNodeKey, ovn.Annotation},
 	},
 	{

@@ -202,7 +202,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			}
 			without[i].Labels, without[i].Annotations = lose(k.Labels), lose(k.Annotations)
 			random := rand.New(rand.NewPCG(1, 2))
-			if !slices.ContainsFunc(make([]struct{}, 1000), func(struct{}) bool {
+			if !slices.ContainsFunc(make([]struct{}, 30_000), func(struct{}) bool {
 				m := randomMarks(random)
 				return !reflect.DeepEqual(read(Kinds, m, true), read(without, m, true))
 			}) {

@@ -34,6 +34,7 @@ var (
 type Node struct {
 	ID
 	region, zone string
+	relay        string
 	annotations  map[string]string
 	podCIDR      string
 	podCIDRs     []string
@@ -54,7 +55,7 @@ func nodeFrom(in *corev1.Node) *Node {
 	}
 	gateway := in.Annotations[ovn.Annotation]
 	kept := where(in.Annotations, func(key string) bool { return key != ovn.Annotation }) // it is long
-	return &Node{ID: ID{Name: in.Name}, region: first(regionLabels), zone: first(zoneLabels), annotations: kept,
+	return &Node{ID: ID{Name: in.Name}, region: first(regionLabels), zone: first(zoneLabels), relay: in.Labels[clustermesh.LabelRelay], annotations: kept,
 		podCIDR: in.Spec.PodCIDR, podCIDRs: in.Spec.PodCIDRs, addresses: in.Status.Addresses, cordoned: in.Spec.Unschedulable, bypasses: ovn.Bypasses(gateway)}
 }
 
@@ -132,6 +133,10 @@ func readNode(obj *Node, o *objectReport) clustermesh.Node {
 		Locality:  clustermesh.Locality{Region: obj.region, Zone: obj.zone},
 		Addresses: nodeAddresses(obj, o),
 		Prefixes:  nodePrefixes(obj, o),
+	}
+	var err error
+	if n.Relay, err = clustermesh.ParseRelayUse(obj.relay); err != nil {
+		o.problem(problem.ValueInvalid, "metadata.labels["+clustermesh.LabelRelay+"]", err.Error()+": as if it were auto", "write auto, never or only, or delete the label")
 	}
 	if value, ok := obj.annotations[AnnotationDrain]; ok {
 		n.Drain = readDrain(note{AnnotationDrain, value, o})

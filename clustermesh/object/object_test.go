@@ -220,7 +220,7 @@ func TestNodes(t *testing.T) {
 	}
 	full := node("n2", func(n *corev1.Node) {
 		n.Labels = map[string]string{"topology.kubernetes.io/region": "r", "failure-domain.beta.kubernetes.io/region": "old",
-			"failure-domain.beta.kubernetes.io/zone": "z"}
+			"failure-domain.beta.kubernetes.io/zone": "z", "strait.io/relay": "only"}
 		n.Spec.PodCIDRs = []string{"10.1.2.3/24", "fd00:1::/64", "10.1.2.0/24", "10.1.2.0/33", "0.0.0.0/0"}
 		n.Spec.PodCIDR = "10.9.9.0/24"
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n2"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.1"},
@@ -228,11 +228,13 @@ func TestNodes(t *testing.T) {
 			{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeExternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeExternalIP, Address: "x"}}
 	})
 	old := node("n1", func(n *corev1.Node) { n.Spec.PodCIDR = "10.1.1.0/24" })
-	bare := node("n3", func(n *corev1.Node) { n.Status.Addresses = nil })
+	bare := node("n3", func(n *corev1.Node) {
+		n.Status.Addresses, n.Labels = nil, map[string]string{"strait.io/relay": "maybe"}
+	})
 	got := typed{Nodes: []*corev1.Node{full, old, bare, node("n1", nil), node("N 4", nil)}}.local()
 	want := []clustermesh.Node{
 		{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.1.1.0/24")}},
-		{Name: "n2", Locality: clustermesh.Locality{Region: "r", Zone: "z"},
+		{Name: "n2", Locality: clustermesh.Locality{Region: "r", Zone: "z"}, Relay: clustermesh.RelayOnly,
 			Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("203.0.113.1")},
 			Prefixes:  []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24"), netip.MustParsePrefix("fd00:1::/64")}},
 		{Name: "n3"},
@@ -246,6 +248,7 @@ func TestNodes(t *testing.T) {
 		`Node n2: spec.podCIDRs[4]: 0.0.0.0/0 covers every address: not used; write the pods' prefix such as 10.1.2.0/24`,
 		"Node n2: status.addresses[4].address: 127.0.0.1 cannot be reached from other machines: not used; write an address such as 192.0.2.1",
 		`Node n2: status.addresses[6].address: "x" is not an IP address: not used; write an address such as 192.0.2.1`,
+		`Node n3: metadata.labels[strait.io/relay]: "maybe" is none of auto, never, only: as if it were auto; write auto, never or only, or delete the label`,
 		`warning: Node n2: spec.podCIDR: "10.9.9.0/24" is not spec.podCIDRs[0], "10.1.2.3/24": not used; write the same prefix in both fields, or remove spec.podCIDR`,
 		"warning: Node n3: status.addresses: no InternalIP or ExternalIP: this object gives other clusters no address of the node; add an address of type InternalIP",
 	}

@@ -29,6 +29,9 @@ func (s *sifter) node(given *clustermesh.Node) *clustermesh.Node {
 	if !s.checked(object, "version", clustermesh.CheckText(n.Version, clustermesh.MaxWord)) {
 		n.Version = ""
 	}
+	if _, err := clustermesh.ParseRelayUse(string(n.Relay)); !s.checked(object, "relay", err) {
+		n.Relay = clustermesh.RelayAuto
+	}
 	if !s.checked(object, "drain", n.Drain.Check()) {
 		n.Drain = nil
 	}

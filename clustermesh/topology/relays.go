@@ -120,7 +120,7 @@ func relayWaysIn(v View) relayWays {
 			own = append(own, rank(o))
 		}
 	}
-	relays := relaysOf(own)
+	relays := v.relaysOf(own)
 	at := slices.IndexFunc(relays, func(r ranked) bool { return r.origin == v.Self })
 	if w.relay = at >= 0; !w.relay {
 		w.homes = homes(own, relays)[v.Self]
@@ -155,7 +155,7 @@ func linksOf(v View, at, relays int) map[clustermesh.ClusterName]link {
 	}
 	out := make(map[clustermesh.ClusterName]link, len(by))
 	for c, all := range by {
-		theirs := relaysOf(all)
+		theirs := v.relaysOf(all)
 		if r := min(relays, len(theirs)); at < r {
 			to := int((hashOf(string(v.Self.Cluster)) + hashOf(string(c)) + uint64(r-at)) % uint64(r))
 			out[c] = link{to: theirs[to].origin, at: at, of: r}
@@ -238,12 +238,36 @@ func (r ranked) compare(other ranked) int {
 	return cmp.Or(cmp.Compare(r.hash, other.hash), r.origin.Compare(other.origin))
 }
 
+// candidates returns which nodes of a cluster can be relays: those that alone should be, or all that may
+// be, or all.
+func (v View) candidates(nodes []ranked) []ranked {
+	if len(v.Use) == 0 {
+		return nodes
+	}
+	var only, may []ranked
+	for _, n := range nodes {
+		switch v.Use[n.origin] {
+		case clustermesh.RelayOnly:
+			only = append(only, n)
+		case clustermesh.RelayAuto:
+			may = append(may, n)
+		}
+	}
+	for _, some := range [][]ranked{only, may} {
+		if len(some) > 0 {
+			return some
+		}
+	}
+	return nodes
+}
+
 // relaysOf returns the relays among the nodes of a cluster: those of the lowest hashes, so that who
 // joins or leaves changes one of them at most, but for their number.
-func relaysOf(nodes []ranked) []ranked {
-	n := min(max(leastRelays, (len(nodes)+perRelay-1)/perRelay), len(nodes))
+func (v View) relaysOf(nodes []ranked) []ranked {
+	can := v.candidates(nodes)
+	n := min(max(leastRelays, (len(nodes)+perRelay-1)/perRelay), len(can))
 	out := make([]ranked, 0, n+1)
-	for _, x := range nodes {
+	for _, x := range can {
 		if len(out) == n && out[n-1].compare(x) < 0 {
 			continue
 		}

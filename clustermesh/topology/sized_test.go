@@ -97,6 +97,48 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
+// TestUse: a node that says never is a relay only if all say so, and where some say only, they alone are.
+func TestUse(t *testing.T) {
+	all := clusterset(50)
+	const never, only = clustermesh.RelayNever, clustermesh.RelayOnly
+	uses := func(uses ...clustermesh.RelayUse) map[clustermesh.Origin]clustermesh.RelayUse {
+		out := map[clustermesh.Origin]clustermesh.RelayUse{}
+		for i, u := range uses {
+			out[all[i]] = u
+		}
+		return out
+	}
+	for _, c := range []struct {
+		what   string
+		use    map[clustermesh.Origin]clustermesh.RelayUse
+		relays int
+		not    []clustermesh.Origin
+	}{
+		{"nobody says anything", nil, 3, nil},
+		{"most say never", uses(slices.Repeat([]clustermesh.RelayUse{never}, 48)...), 2, all[:48]},
+		{"all say never", uses(slices.Repeat([]clustermesh.RelayUse{never}, 50)...), 3, nil},
+		{"two say only", uses(only, only), 2, all[2:]},
+		{"five say only, and others never", uses(only, only, only, only, only, never), 3, all[5:]},
+	} {
+		relays := 0
+		for _, o := range all {
+			w := relayWaysOf(View{Self: o, Members: all, Use: c.use})
+			if w.relay {
+				relays++
+			}
+			if w.relay && slices.Contains(c.not, o) {
+				t.Errorf("%s: %s is a relay", c.what, o)
+			}
+			if !w.relay && len(w.homes) != 2 {
+				t.Errorf("%s: %s has the homes %v", c.what, o, w.homes)
+			}
+		}
+		if relays != c.relays {
+			t.Errorf("%s: there are %d relays", c.what, relays)
+		}
+	}
+}
+
 // TestGuests: a relay sends what is new to those that keep a stream to it without need, and so does a
 // node with what it writes.
 func TestGuests(t *testing.T) {

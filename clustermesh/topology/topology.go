@@ -32,6 +32,8 @@ type View struct {
 	Known int
 	// Older are those members that know no relays: they keep a stream to everybody.
 	Older map[clustermesh.Origin]bool
+	// Use is what nodes say about being relays, if they say anything.
+	Use map[clustermesh.Origin]clustermesh.RelayUse
 	// Doubtful are those to which there should be a stream, and which send nothing.
 	Doubtful map[clustermesh.Origin]bool
 	// Guests are daemons that keep a stream to this one, whether it needs one or not: they may see

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -29,6 +30,8 @@ type Machine struct {
 	Version string
 	// Canary is clustermesh.Node.Canary.
 	Canary int64
+	// Relay is used if the Node object says nothing about it.
+	Relay clustermesh.RelayUse
 	// GossipKeys are fingerprints of the gossip keys in force.
 	GossipKeys []string
 	// Mesh: there are tunnels. The fields below are only for them.
@@ -46,6 +49,7 @@ func NodeContent(m Machine, local clustermesh.Local) (c clustermesh.Content, fou
 	c.GossipKeys = m.GossipKeys
 	n := c.Node
 	n.Follower, n.Canary = m.Follower, m.Canary
+	n.Relay = cmp.Or(n.Relay, m.Relay)
 	if clustermesh.CheckText(m.Version, clustermesh.MaxWord) == nil { // it is what the build was given
 		n.Version = m.Version
 	}

@@ -18,8 +18,8 @@ type ways struct {
 	guests   map[clustermesh.Origin]int // streams that peers have opened, while they are trusted
 	changed  bool                       // guests
 	doubtful map[clustermesh.Origin]bool
-	meshed   int // the number of Contacts.Meshed
-	known    int
+	basis    observe.Basis
+	own      clustermesh.RelayUse // this node's
 	// apart is true while there are members to which no stream is wanted.
 	apart bool
 	links observe.Links
@@ -30,13 +30,22 @@ type ways struct {
 
 // regroup keeps streams to the neighbours among the members of now.
 func (n *Node) regroup() {
-	v := topology.View{Members: n.contacts.Members(), Known: n.contacts.Known(), Doubtful: n.ways.doubtful}
-	v.Older, n.ways.meshed = n.contacts.Meshed()
-	v.Guests = slices.SortedFunc(maps.Keys(n.ways.guests), clustermesh.Origin.Compare)
+	w := &n.ways
+	v := topology.View{
+		Members: n.contacts.Members(), Known: n.contacts.Known(), Older: n.contacts.Meshed(), Use: n.contacts.Use(), Doubtful: w.doubtful,
+	}
+	if w.basis, w.own = n.contacts.Basis(), n.relayUse(); w.own != clustermesh.RelayAuto {
+		v.Use = maps.Clone(v.Use)
+		if v.Use == nil {
+			v.Use = map[clustermesh.Origin]clustermesh.RelayUse{}
+		}
+		v.Use[n.cfg.Self] = w.own
+	}
+	v.Guests = slices.SortedFunc(maps.Keys(w.guests), clustermesh.Origin.Compare)
 	v.Guests = v.Guests[:min(len(v.Guests), maxGuests)]
-	n.ways.known, n.ways.changed = v.Known, false
+	w.changed = false
 	n.apply(n.replica.SetMembers(v))
-	n.ways.apart = len(n.replica.Neighbours()) < len(v.Members)
+	w.apart = len(n.replica.Neighbours()) < len(v.Members)
 	n.touch()
 	n.updateClaims()
 }
@@ -48,11 +57,18 @@ func (n *Node) review() {
 	if w.apart {
 		doubtful = n.contacts.Doubtful(n.now)
 	}
-	_, meshed := n.contacts.Meshed()
-	if w.changed || meshed != w.meshed || n.contacts.Known() != w.known || !maps.Equal(doubtful, w.doubtful) {
+	if w.changed || w.basis != n.contacts.Basis() || w.own != n.relayUse() || !maps.Equal(doubtful, w.doubtful) {
 		w.doubtful = doubtful
 		n.regroup()
 	}
+}
+
+// relayUse is what this node says about being a relay.
+func (n *Node) relayUse() clustermesh.RelayUse {
+	if n.own == nil || n.own.Node == nil {
+		return clustermesh.RelayAuto
+	}
+	return n.own.Node.Relay
 }
 
 // guest notes that a trusted peer has opened a stream (+1), or that it ended (-1). Whoever keeps one
@@ -72,7 +88,15 @@ func (n *Node) guest(o clustermesh.Origin, delta int) {
 // the neighbours in this node's cluster.
 func (n *Node) hearLinks() {
 	l := &n.ways.links
-	if !n.ways.apart || !l.Update(n.contacts.Sees(n.now), n.contacts.HasStream) {
+	if !n.ways.apart {
+		if !n.ways.said.Equal(observe.Report{}) { // as long as all have streams to all, nobody reports
+			n.ways.links, n.ways.said = observe.Links{}, observe.Report{}
+			n.contacts.Believe(observe.Sight{})
+			n.touch()
+		}
+		return
+	}
+	if !l.Update(n.contacts.Sees(n.now), n.contacts.HasStream) {
 		return
 	}
 	if n.contacts.Believe(l.All()) {

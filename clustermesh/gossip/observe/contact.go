@@ -111,6 +111,8 @@ type written struct {
 	epoch, life uint64
 	// speaks is what the node's daemon understands.
 	speaks uint8
+	// relay is what it says about being a relay.
+	relay clustermesh.RelayUse
 }
 
 // older reports whether the node's daemon does not know that few nodes of a cluster decide.
@@ -121,7 +123,7 @@ func (n *contact) wrote(rec clustermesh.Record, known bool) {
 	n.written = written{known: known, epoch: rec.Stamp.Epoch}
 	if rec.Content.Node != nil {
 		n.written.ofNode, n.written.life = true, rec.Content.Node.Life
-		n.written.speaks = rec.Content.Node.Speaks
+		n.written.speaks, n.written.relay = rec.Content.Node.Speaks, rec.Content.Node.Relay
 	}
 }
 

@@ -83,28 +83,34 @@ func (n *contact) isDoubtful(now time.Time) bool {
 // Known returns how many nodes the clusterset has by the records, with this one.
 func (c *Contacts) Known() int { return c.described + 1 }
 
-// Meshed returns the members that know no relays, and a number that changes with them. The map is
-// never changed afterwards.
-func (c *Contacts) Meshed() (which map[clustermesh.Origin]bool, version int) {
-	return c.meshed.is, c.meshed.version
+// Meshed returns the members that know no relays. The map is never changed afterwards.
+func (c *Contacts) Meshed() map[clustermesh.Origin]bool { return c.meshed.of }
+
+// Use returns what other nodes say about being relays. The map is never changed afterwards.
+func (c *Contacts) Use() map[clustermesh.Origin]clustermesh.RelayUse { return c.use.of }
+
+// Basis differs if Known, Meshed or Use differs.
+type Basis struct{ known, meshed, use int }
+
+// Basis returns that of now.
+func (c *Contacts) Basis() Basis { return Basis{c.described, c.meshed.changes, c.use.changes} }
+
+// set is a map that is copied when it changes, which is rare.
+type set[V any] struct {
+	of      map[clustermesh.Origin]V
+	changes int
 }
 
-// set is a set that is copied when it changes, which is rare.
-type set struct {
-	is      map[clustermesh.Origin]bool
-	version int
-}
-
-func (s *set) put(o clustermesh.Origin, is bool) {
-	s.is = maps.Clone(s.is)
-	if s.version++; !is {
-		delete(s.is, o)
+func (s *set[V]) put(o clustermesh.Origin, is bool, v V) {
+	s.of = maps.Clone(s.of)
+	if s.changes++; !is {
+		delete(s.of, o)
 		return
 	}
-	if s.is == nil {
-		s.is = map[clustermesh.Origin]bool{}
+	if s.of == nil {
+		s.of = map[clustermesh.Origin]V{}
 	}
-	s.is[o] = true
+	s.of[o] = v
 }
 
 // Sees returns what streams show: of which other clusters a daemon is heard, and which members of this

@@ -15,9 +15,10 @@ type index struct {
 	asking, probing int // how many are being asked, and probed
 	alive, expected clustermesh.Draft[bool]
 	members         roster
-	older           int // nodes whose daemons do not know that few nodes of a cluster decide
-	described       int // other nodes with a record of themselves
-	meshed          set // members that know no relays
+	older           int                       // nodes whose daemons do not know that few nodes of a cluster decide
+	described       int                       // other nodes with a record of themselves
+	meshed          set[bool]                 // members that know no relays
+	use             set[clustermesh.RelayUse] // nodes that say something about being relays
 	contacts        clustermesh.Draft[clustermesh.Contact]
 }
 
@@ -104,7 +105,7 @@ func (c *Contacts) note(n *contact) {
 		c.members.set(n.origin, is&isMember != 0)
 	}
 	if changed&isMeshed != 0 {
-		c.meshed.put(n.origin, is&isMeshed != 0)
+		c.meshed.put(n.origin, is&isMeshed != 0, true)
 	}
 	c.asking += more(was, is, isAsked)
 	c.probing += more(was, is, isProbed)
@@ -173,6 +174,9 @@ func (c *Contacts) Know(records records) {
 		n.wrote(rec, known)
 		c.older += count(n.written.older()) - count(before.older())
 		if o != c.self {
+			if n.written.relay != before.relay {
+				c.use.put(o, n.written.relay != clustermesh.RelayAuto, n.written.relay)
+			}
 			c.described += count(n.written.ofNode) - count(before.ofNode)
 		}
 		c.note(n)

@@ -151,7 +151,7 @@ func (s scan) check(t *rapid.T) {
 		}
 	}
 	contactsNow := maps.Collect(c.All(s.known).All())
-	which, _ := c.Meshed()
+	which := c.Meshed()
 	same(t, "those that know no relays", len(which), len(meshed))
 	for o := range meshed {
 		if !which[o] {
