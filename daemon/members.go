@@ -19,15 +19,18 @@ func (d *Daemon) MemberList() *api.MemberList {
 	}
 	v := d.viewer(m)
 	v.heard = d.gossip.Heard()
-	return api.NewMemberList(d.viewpoint(m), v.memberList(d.gossip.Trust(), d.gossip.Distances(), d.gossip.RTTs()))
+	return api.NewMemberList(d.viewpoint(m), v.memberList(d.gossip.Trust(), d.gossip.Ways(), d.gossip.Distances(), d.gossip.RTTs()))
 }
 
 // memberList returns each cluster before its nodes, and clusters that are not trusted last.
-func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint32, rtts map[clustermesh.Origin]time.Duration) (out []api.Member) {
+func (v viewer) memberList(t gossip.Trust, w gossip.Ways, far map[clustermesh.ClusterName]uint32, rtts map[clustermesh.Origin]time.Duration) (out []api.Member) {
 	nodes := map[string][]api.Member{}
 	for _, n := range v.nodes() {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}
 		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records.Get(o).Content.GossipKeys}
+		if m.Relay = w.Relays[o]; w.Streams[o] {
+			m.Link = api.LinkStream
+		}
 		m.RTT, m.Signed = milliseconds(rtts[o]), t.Sealed[o]
 		if s, known := t.Statements[o]; known {
 			m.Keys, m.Ends, m.Root = []string{s.Key.Fingerprint()}, time.Unix(s.NotAfter, 0), s.Root.Fingerprint()
@@ -42,6 +45,7 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 		name := clustermesh.ClusterName(c.Name)
 		shown[name] = true
 		m := clusterMember(t.Pins, name, string(c.State))
+		m.Link = linkOf(w, name)
 		m.Heard, m.Signed = c.Heard, t.Sealed[clustermesh.Origin{Cluster: name}]
 		if root, known := t.Roots[name]; known {
 			m.Root = root.Fingerprint()
@@ -64,6 +68,18 @@ func (v viewer) memberList(t gossip.Trust, far map[clustermesh.ClusterName]uint3
 		out = append(out, api.Member{Cluster: string(name), State: api.NotPinned})
 	}
 	return out
+}
+
+// linkOf returns how a cluster is heard. While each daemon has a stream to each other one, that goes without
+// saying.
+func linkOf(w gossip.Ways, c clustermesh.ClusterName) string {
+	switch here, heard := w.Linked[c]; {
+	case !heard || len(w.Relays) == 0:
+		return ""
+	case here:
+		return api.LinkStream
+	}
+	return api.LinkReport
 }
 
 // clusterMember returns a cluster with what is pinned of it.

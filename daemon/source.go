@@ -55,6 +55,7 @@ type replication interface {
 	Rekey(gossipkey.Ring) error
 	Distances() map[clustermesh.ClusterName]uint32
 	RTTs() map[clustermesh.Origin]time.Duration
+	Ways() gossip.Ways
 	Ahead(clustermesh.Origin) (by time.Duration, known bool)
 	Accept(clustermesh.Accept, clustermesh.LocalNamespaces)
 	Trust() gossip.Trust

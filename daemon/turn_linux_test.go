@@ -302,6 +302,7 @@ func (w *busy) Repin(authority.Pins)                                   {}
 func (w *busy) SetLax(bool)                                            {}
 func (w *busy) Reroot(*authority.PrivateKey)                           {}
 func (w *busy) RTTs() map[clustermesh.Origin]time.Duration             { return nil }
+func (w *busy) Ways() gossip.Ways                                      { return gossip.Ways{} }
 func (w *busy) Ahead(clustermesh.Origin) (time.Duration, bool)         { return 0, false }
 func (w *busy) Distances() map[clustermesh.ClusterName]uint32          { return nil }
 func (w *busy) Rekey(gossipkey.Ring) error                             { return nil }

@@ -303,6 +303,12 @@ func (g *Gossip) RTTs() map[clustermesh.Origin]time.Duration {
 	return ask(g, func(n *node.Node, _ time.Time) map[clustermesh.Origin]time.Duration { return n.RTTs() })
 }
 
+// Ways is how records travel, for people.
+type Ways = node.Ways
+
+// Ways returns how records travel now.
+func (g *Gossip) Ways() Ways { return ask(g, (*node.Node).Ways) }
+
 // Ahead returns by how much the clock of another cluster's node is ahead of this machine's, if that
 // is known; see observe.Distances.
 func (g *Gossip) Ahead(o clustermesh.Origin) (by time.Duration, known bool) {

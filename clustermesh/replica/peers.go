@@ -116,6 +116,12 @@ func difference(before, after []clustermesh.Origin) (gone, fresh []clustermesh.O
 	return append(gone, before...), append(fresh, after...)
 }
 
+// Relays returns the relays of all clusters among what SetMembers was given.
+func (r *Replica) Relays(v topology.View) []clustermesh.Origin {
+	v.Self = r.self
+	return r.topology.Relays(v)
+}
+
 // IsNeighbour reports whether there should be a stream to a daemon.
 func (r *Replica) IsNeighbour(p Peer) bool {
 	_, is := r.peers.at[p]

@@ -36,6 +36,9 @@ func (Flood) Spread(news News, neighbours []clustermesh.Origin) Spread {
 	return Spread{Records: few(n, news, neighbours)}
 }
 
+// Relays implements Topology.
+func (FullMesh) Relays(View) []clustermesh.Origin { return nil }
+
 // NextHop implements Topology.
 func (FullMesh) NextHop(clustermesh.Origin, []clustermesh.Origin) func(clustermesh.Origin) clustermesh.Origin {
 	return func(to clustermesh.Origin) clustermesh.Origin { return to }

@@ -40,6 +40,22 @@ func (Relays) Ways(v View) Ways {
 	return w
 }
 
+// Relays implements Topology.
+func (Relays) Relays(v View) (out []clustermesh.Origin) {
+	by := map[clustermesh.ClusterName][]ranked{v.Self.Cluster: {rank(v.Self)}}
+	for _, o := range v.Members {
+		if o != v.Self && !v.Older[o] {
+			by[o.Cluster] = append(by[o.Cluster], rank(o))
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(by)) {
+		for _, r := range v.relaysOf(by[c]) {
+			out = append(out, r.origin)
+		}
+	}
+	return out
+}
+
 // doubly are two ways at once: with the doubtful members, and without.
 type doubly struct {
 	all, sure  relayWays

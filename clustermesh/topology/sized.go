@@ -1,5 +1,7 @@
 package topology
 
+import "strait.io/strait/clustermesh"
+
 // meshed is how many nodes a clusterset has at most where each daemon keeps a stream to each other
 // one. There, relays would save little, and a record would take two or three ways instead of one.
 const meshed = 20
@@ -14,9 +16,14 @@ type Sized struct{ FullMesh }
 var _ Topology = Sized{}
 
 // Ways implements Topology.
-func (s Sized) Ways(v View) Ways {
+func (Sized) Ways(v View) Ways { return v.sized().Ways(v) }
+
+// Relays implements Topology.
+func (Sized) Relays(v View) []clustermesh.Origin { return v.sized().Relays(v) }
+
+func (v View) sized() Topology {
 	if max(v.Known, len(v.Members)) <= meshed {
-		return s.FullMesh.Ways(v)
+		return FullMesh{}
 	}
-	return Relays{}.Ways(v)
+	return Relays{}
 }

@@ -14,6 +14,8 @@ import "strait.io/strait/clustermesh"
 type Topology interface {
 	// Ways returns how a daemon exchanges records.
 	Ways(View) Ways
+	// Relays returns the relays of all clusters, for people; none if every member is like each other.
+	Relays(View) []clustermesh.Origin
 	// NextHop returns where self sends the packets for other nodes: to the node itself, or to a gateway. The
 	// way back must lead through the same nodes, because a tunnel only accepts packets of those that it leads
 	// to.

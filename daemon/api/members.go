@@ -29,6 +29,10 @@ type Member struct {
 	Distance int64 `json:"distance,omitempty"`
 	// RTT is the round-trip time of another cluster's node, in milliseconds.
 	RTT float64 `json:"rtt,omitempty"`
+	// Link is how this daemon hears of a cluster, LinkStream or LinkReport, or whether it has a stream to a
+	// node, LinkStream; empty if neither. Relay is true for a node that passes records on to others.
+	Link  string `json:"link,omitempty"`
+	Relay bool   `json:"relay,omitempty"`
 	// Pinned and Accepts are for clusters: whether it is trusted, and for Services of which
 	// namespaces.
 	Pinned  bool     `json:"pinned,omitempty"`
@@ -48,6 +52,12 @@ type Member struct {
 	// empty if its build does not publish them.
 	GossipKeys []string `json:"gossipKeys,omitempty"`
 }
+
+// Links of members.
+const (
+	// LinkStream: on a stream of this daemon. LinkReport: relays of its cluster report it.
+	LinkStream, LinkReport = "stream", "report"
+)
 
 // Contacts of nodes.
 const (

@@ -3,6 +3,7 @@ package node
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip/observe"
@@ -18,6 +19,7 @@ type ways struct {
 	guests   map[clustermesh.Origin]int // streams that peers have opened, while they are trusted
 	changed  bool                       // guests
 	doubtful map[clustermesh.Origin]bool
+	view     topology.View
 	basis    observe.Basis
 	own      clustermesh.RelayUse // this node's
 	// apart is true while there are members to which no stream is wanted.
@@ -43,7 +45,7 @@ func (n *Node) regroup() {
 	}
 	v.Guests = slices.SortedFunc(maps.Keys(w.guests), clustermesh.Origin.Compare)
 	v.Guests = v.Guests[:min(len(v.Guests), maxGuests)]
-	w.changed = false
+	w.changed, w.view = false, v
 	n.apply(n.replica.SetMembers(v))
 	w.apart = len(n.replica.Neighbours()) < len(v.Members)
 	n.touch()
@@ -146,4 +148,35 @@ func (n *Node) hearClaims() {
 			n.touch()
 		}
 	}
+}
+
+// Ways is how records travel, for people.
+type Ways struct {
+	// Relays are those of all clusters; empty if each daemon has a stream to each other one.
+	Relays map[clustermesh.Origin]bool
+	// Streams are the daemons to which there is a stream on which both write.
+	Streams map[clustermesh.Origin]bool
+	// Linked are the other clusters that are heard: on a stream of this daemon (true), or as relays of
+	// its cluster report (false).
+	Linked map[clustermesh.ClusterName]bool
+}
+
+// Ways returns how records travel now.
+func (n *Node) Ways(now time.Time) Ways {
+	out := Ways{Relays: map[clustermesh.Origin]bool{}, Streams: map[clustermesh.Origin]bool{}, Linked: map[clustermesh.ClusterName]bool{}}
+	for _, o := range n.replica.Relays(n.ways.view) {
+		out.Relays[o] = true
+	}
+	for _, o := range n.replica.Neighbours() {
+		if n.contacts.HasStream(o) {
+			out.Streams[o] = true
+		}
+	}
+	for _, c := range n.ways.links.All().Heard {
+		out.Linked[c] = false
+	}
+	for _, c := range n.contacts.Sees(now).Heard {
+		out.Linked[c] = true
+	}
+	return out
 }

@@ -20,6 +20,15 @@ var Members = Table[api.Member]{
 		})},
 		{Name: "STATE", Cell: text(memberState)},
 		{Name: "HEARD", Moving: true, Cell: func(m api.Member, now time.Time) string { return since(now, m.Heard) }},
+		{Name: "LINK", Cell: text(func(m api.Member) string {
+			switch {
+			case m.Relay && m.Link != "":
+				return m.Link + ", relay"
+			case m.Relay:
+				return "relay"
+			}
+			return m.Link
+		})},
 		{Name: "DISTANCE", Moving: true, Cell: text(distance)},
 		{Name: "PINNED", Cell: text(func(m api.Member) string { return yes(m.Node == "" && m.Pinned) })},
 		{Name: "KEY", Cell: text(func(m api.Member) string { return strings.Join(m.Keys, " ") })},
@@ -51,7 +60,7 @@ func memberState(m api.Member) string {
 	switch m.State {
 	case api.NotPinned:
 		return api.Bad + " " + m.State
-	case string(api.Here), string(api.Joined), api.Self, api.Alive:
+	case string(api.Here), string(api.Joined), api.Self, api.Alive, api.Reported:
 		return api.OK + " " + m.State
 	}
 	return api.Warn + " " + m.State
