@@ -12,6 +12,9 @@ type audit struct {
 	in      int    // ticks until the next one
 	changes uint64 // as of the last tick
 	asked   bool   // since the last tick, because of a Delta of an unknown origin
+	// everyone is true if all are to be asked with the next tick, because what is admitted has changed:
+	// neighbours that judge alike hold the same, so that one of them would not do.
+	everyone bool
 }
 
 // Connected is called when a stream to a peer begins. Whole says that both sides write on it, so
@@ -44,6 +47,22 @@ func (r *Replica) Hurry() { r.audit.in = min(r.audit.in, -2*auditTicks) }
 func (r *Replica) understands(p Peer, level uint8) bool {
 	h, said := r.hellos[p]
 	return said && r.audit.whole[p] && h.Speaks >= level
+}
+
+// toAudit returns which neighbours to ask with this tick whether they hold the same.
+func (r *Replica) toAudit(rng *rand.Rand) []Peer {
+	all := r.peers.list
+	switch {
+	case len(all) == 0:
+		return nil
+	case r.audit.everyone:
+		r.audit.everyone = false
+		return all
+	}
+	if p := all[rng.IntN(len(all))]; r.audits(p, rng) {
+		return []Peer{p}
+	}
+	return nil
 }
 
 // audits reports whether to ask a neighbour with this tick whether it holds the same.

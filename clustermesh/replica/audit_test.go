@@ -62,6 +62,11 @@ func TestAudits(t *testing.T) {
 	if got := ticks(1, nothing); len(got) != 1 {
 		t.Error("no audit when one is urgent")
 	}
+	ticks(1, nothing)
+	r.Readmit(nil)
+	if got := ticks(1, nothing); len(got) != 1 {
+		t.Error("no audit after the records were judged again: what was refused may be admitted, or is reported again")
+	}
 	if n := asked(r.Dropped(other)); n != 1 {
 		t.Errorf("%d digests after messages were dropped", n)
 	}

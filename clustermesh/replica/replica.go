@@ -305,8 +305,8 @@ func (r *Replica) Synced() bool { return r.synced }
 // Epoch returns the epoch of what this replica writes about its own node.
 func (r *Replica) Epoch() uint64 { return r.writer.epoch }
 
-// Tick is called about once a second. It opens a digest exchange with one random peer, unless the
-// stream to that is whole and no audit is due, and does what is due.
+// Tick is called about once a second. It opens an exchange with one random peer, unless the stream to
+// that is whole and no audit is due, and does what is due.
 func (r *Replica) Tick(rng *rand.Rand) Output {
 	r.lead.tick()
 	r.audit.asked = false
@@ -319,10 +319,8 @@ func (r *Replica) Tick(rng *rand.Rand) Output {
 	out.add(r.tickRival())
 	out.add(r.tickPace())
 	out.add(r.dropLeft())
-	if all := r.peers.list; len(all) > 0 {
-		if p := all[rng.IntN(len(all))]; r.audits(p, rng) {
-			out.send(p, r.open(p))
-		}
+	for _, p := range r.toAudit(rng) {
+		out.send(p, r.open(p))
 	}
 	return out
 }
@@ -401,7 +399,7 @@ func (r *Replica) readmit(e Entry) (clustermesh.Record, bool) {
 
 // Readmit judges the records held of some clusters again, of all if which is nil: it drops those
 // that are no longer admitted, and puts in force what is admitted of the others now. It forgets
-// which versions were rejected, so that they are asked for again. Call it after a change of what
+// which versions were rejected, so that they are asked for again, soon. Call it after a change of what
 // Admit returns. It returns the origins whose records were dropped.
 func (r *Replica) Readmit(which func(clustermesh.ClusterName) bool) (dropped []clustermesh.Origin) {
 	for o, e := range r.entries {
@@ -416,6 +414,7 @@ func (r *Replica) Readmit(which func(clustermesh.ClusterName) bool) (dropped []c
 		}
 	}
 	clear(r.rejected)
+	r.audit.everyone = true
 	return dropped
 }
 
