@@ -272,7 +272,7 @@ var Table = []Package{
 	// Prometheus with the chart's alerts, for tests of what fires.
 	{Path: "test/alerts"},
 	// Looks at the metrics with a real Prometheus, and asks daemons as the CLI does.
-	{Path: "test/monitoring", Tests: []string{"daemon/api/client", "demo/lab", "test/alerts"}},
+	{Path: "test/monitoring", Tests: []string{"daemon/api", "daemon/api/client", "demo/lab", "test/alerts"}},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
 	// Its tests run the daemon with the rights that the chart gives it.
 	{Path: "test/faults", Tests: []string{"clustermesh", "clustermesh/authority", "clustermesh/gossip/statelog", "daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "datapath/socklb/layout", "datapath/socklb/optout", "install/chart"}},

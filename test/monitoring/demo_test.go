@@ -28,7 +28,8 @@ type world struct {
 	dir, program string
 }
 
-func demo(t *testing.T) world {
+// demo brings one up, with flags of strait demo up.
+func demo(t *testing.T, flags ...string) world {
 	t.Helper()
 	testutil.NeedRoot(t)
 	testutil.NeedTun(t)
@@ -60,7 +61,7 @@ func demo(t *testing.T) world {
 		forget()
 		down()
 	})
-	w.strait("demo", "up")
+	w.strait(append([]string{"demo", "up"}, flags...)...)
 	return w
 }
 

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -75,7 +74,8 @@ func (c *churn) turn(n int) {
 	serve := filepath.Join(c.dir, ".demo", d.Cluster, "manifests", "serve.yaml")
 	c.edit(serve, "ready: true", "ready: false", 1)
 	time.Sleep(time.Second)
-	c.restart(d.Node)
+	c.restart(c.lab, d.Node, c.straitd())
+	c.restarted++
 	c.edit(serve, "ready: false", "ready: true", 1)
 	more := filepath.Join(filepath.Dir(serve), "more.yaml")
 	text, err := os.ReadFile(serve)
@@ -114,67 +114,6 @@ func (c *churn) replace(file, text string) {
 	if err := os.Rename(tmp, file); err != nil {
 		c.Fatal(err)
 	}
-}
-
-// restart ends the daemon of a node as systemd does, starts it again, and waits until it is ready.
-func (c *churn) restart(node string) {
-	c.Helper()
-	config := filepath.Join(c.lab.NodeDir(node), "straitd.yaml")
-	pid := c.daemon(node, config)
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		c.Fatal(err)
-	}
-	testutil.Eventually(c, wait, func() error {
-		if syscall.Kill(pid, 0) == nil && !zombie(pid) {
-			return fmt.Errorf("the daemon of %s still runs", node)
-		}
-		return nil
-	})
-	if _, err := c.lab.Start(lab.Command{
-		Place: lab.Place{Node: node}, Cgroup: "straitd", Argv: []string{filepath.Join(filepath.Dir(c.program), "straitd"), "--config", config},
-		Log: filepath.Join(c.lab.NodeDir(node), "straitd.log"),
-	}); err != nil {
-		c.Fatal(err)
-	}
-	c.restarted++
-	testutil.Eventually(c, wait, func() error {
-		ctx, cancel := context.WithTimeout(c.Context(), time.Second)
-		defer cancel()
-		s, err := client.OnSocket(c.socket(node)).Status(ctx)
-		if err == nil && !s.Ready {
-			err = fmt.Errorf("%s is not ready", node)
-		}
-		return err
-	})
-}
-
-func (c *churn) socket(node string) string {
-	return filepath.Join(c.lab.NodeDir(node), "run", "strait.sock")
-}
-
-// daemon finds the process of a node's daemon.
-func (c *churn) daemon(node, config string) int {
-	c.Helper()
-	text, err := os.ReadFile(filepath.Join(c.lab.Cgroup(node), "straitd", "cgroup.procs"))
-	if err != nil {
-		c.Fatal(err)
-	}
-	for _, word := range strings.Fields(string(text)) {
-		line, err := os.ReadFile(filepath.Join("/proc", word, "cmdline"))
-		args := strings.Split(string(line), "\x00")
-		if pid, wrong := strconv.Atoi(word); err == nil && wrong == nil && slices.Contains(args, config) && !slices.Contains(args, "tunnel") {
-			return pid
-		}
-	}
-	c.Fatalf("no daemon of %s runs: %s", node, text)
-	return 0
-}
-
-// zombie reports whether a process has ended, and its parent does not know yet.
-func zombie(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, state, _ := strings.Cut(string(text), ") ")
-	return err == nil && strings.HasPrefix(state, "Z")
 }
 
 // watch looks at all problems and alerts each second, beside the churn, until it is ended.
@@ -222,7 +161,7 @@ func (c *churn) wrong() (out []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	for _, d := range c.daemons() {
-		s, err := client.OnSocket(c.socket(d.Node)).Status(ctx)
+		s, err := client.OnSocket(socket(c.lab, d.Node)).Status(ctx)
 		if err != nil {
 			continue // it is being restarted, which has a limit
 		}
