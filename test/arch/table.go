@@ -249,8 +249,9 @@ var Table = []Package{
 	}},
 	{Path: "test/bench", Imports: []string{
 		"clustermesh", "clustermesh/authority", "clustermesh/replica", "daemon/plan",
-		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/cilium", "test/bench/failover", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/scale", "test/bench/stats", "test/hostile", "test/kubelab", "test/kubelab/programs",
+		"datapath", "datapath/socklb", "datapath/socklb/inspect", "datapath/socklb/layout", "test/bench/cilium", "test/bench/failover", "test/bench/ipvs", "test/bench/kubeproxy", "test/bench/replication", "test/bench/scale", "test/bench/stats", "test/hostile", "test/kubelab", "test/kubelab/programs",
 	}},
+	{Path: "test/bench/replication", Imports: []string{"clustermesh", "clustermesh/gossip", "internal/gossipkey", "test/sim"}}, // measures how records travel
 	// Measures the clusterset of strait demo, from outside.
 	{Path: "test/bench/failover", Imports: []string{"daemon/api", "daemon/api/client", "datapath", "datapath/socklb/inspect", "demo/lab", "demo/traffic"}},
 	// Measures against a real API server. It speaks gossip for the nodes that do not exist.

@@ -27,6 +27,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// TestReplication: the phase replication measures all that its table has.
+func TestReplication(t *testing.T) {
+	testutil.NeedRoot(t)
+	metrics, out := quick(t, "BENCH_PHASES="+phaseReplication)
+	for _, g := range replicationGoals {
+		if v, ok := metrics[g.metric]; !ok || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			t.Errorf("metric %s: %v, there: %v", g.metric, v, ok)
+		}
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
 // TestQuick runs the bench with few samples: everything is measured and nothing is left behind. The
 // numbers mean nothing here, but those that count failures are exact. The machine has one demo at a
 // time, so test/e2e runs that of the phase demo; and test/redteam runs the attack. TestCilium runs

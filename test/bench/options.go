@@ -31,8 +31,8 @@ func optionsFromEnv() options {
 
 // check returns an error if the options cannot be carried out, before anything is measured.
 func (o options) check() error {
-	if o.Doc != "" && len(o.Phases) > 0 && !o.alone(phaseKube) && !o.alone(phaseCilium) {
-		return fmt.Errorf("BENCH_DOC needs every phase, or only kube, or only cilium: unset BENCH_PHASES")
+	if o.Doc != "" && len(o.Phases) > 0 && !o.alone(phaseKube) && !o.alone(phaseReplication) && !o.alone(phaseCilium) {
+		return fmt.Errorf("BENCH_DOC needs every phase, or only kube, replication or cilium: unset BENCH_PHASES")
 	}
 	for _, name := range o.Phases {
 		if !slices.Contains(outerPhases, name) && !slices.ContainsFunc(phases, func(p phase) bool { return p.name == name }) {
@@ -43,19 +43,24 @@ func (o options) check() error {
 }
 
 // outerPhases are the phases that the outer process runs itself. phaseProxy and phaseCilium need nft.
-var outerPhases = []string{phaseDemo, phaseAttack, phaseKube}
+var outerPhases = []string{phaseDemo, phaseAttack, phaseReplication, phaseKube}
 
 const (
 	phaseDemo   = "demo"
 	phaseAttack = "attack"
 	phaseKube   = "kube"
-	phaseProxy  = "kube-proxy"
-	phaseCilium = "cilium"
+	// phaseReplication is in a simulation, and with daemons of which only gossip runs.
+	phaseReplication = "replication"
+	phaseProxy       = "kube-proxy"
+	phaseCilium      = "cilium"
 )
 
 func (o options) alone(phase string) bool { return len(o.Phases) == 1 && o.Phases[0] == phase }
 
 func (o options) wantsKube() bool { return o.Kube || slices.Contains(o.Phases, phaseKube) }
+
+// onlySides reports whether nothing of the datapath is measured.
+func (o options) onlySides() bool { return o.alone(phaseKube) || o.alone(phaseReplication) }
 
 // wantsAttack: it takes minutes however little is measured, so a quick run must ask for it.
 func (o options) wantsAttack() bool {

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"strait.io/strait/test/bench/replication"
 	"strait.io/strait/test/bench/stats"
 )
 
@@ -62,7 +63,7 @@ func outer(ctx context.Context, o options) (err error) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
 	r := result{Machine: thisMachine(), Metrics: map[string]summary{}}
-	if !o.alone(phaseKube) {
+	if !o.onlySides() {
 		if r, err = measureDatapath(ctx, o, cgroup, dir); err != nil {
 			return err
 		}
@@ -70,20 +71,40 @@ func outer(ctx context.Context, o options) (err error) {
 	if err := measureDaemons(ctx, o, dir, &r); err != nil {
 		return err
 	}
-	var kube result
+	var replicated, kube result
+	if o.wants(phaseReplication) {
+		if replicated, err = aside(ctx, o, measureReplication); err != nil {
+			return fmt.Errorf("replication: %w", err)
+		}
+	}
 	if o.wantsKube() {
-		kube = result{Machine: thisMachine(), Metrics: map[string]summary{}}
-		start := time.Now()
-		metrics, err := measureKube(ctx, o)
-		if err != nil {
+		if kube, err = aside(ctx, o, measureKube); err != nil {
 			return fmt.Errorf("kube: %w", err)
 		}
-		for metric, v := range metrics {
-			kube.Metrics[metric] = summary(stats.Exactly(v))
-		}
-		kube.Took, kube.Machine.LoadAfter = time.Since(start), loadAverage()
 	}
-	return publish(o, r, kube)
+	return publish(o, r, replicated, kube)
+}
+
+// aside measures what has a table of its own.
+func aside(ctx context.Context, o options, measure func(context.Context, options) (map[string]float64, error)) (result, error) {
+	r := result{Machine: thisMachine(), Metrics: map[string]summary{}}
+	start := time.Now()
+	metrics, err := measure(ctx, o)
+	if err != nil {
+		return r, err
+	}
+	for metric, v := range metrics {
+		r.Metrics[metric] = summary(stats.Exactly(v))
+	}
+	r.Took, r.Machine.LoadAfter = time.Since(start), loadAverage()
+	return r, nil
+}
+
+func measureReplication(ctx context.Context, o options) (map[string]float64, error) {
+	if o.Quick {
+		return replication.Measure(ctx, replication.Size{Clusters: 2, Nodes: 12, Daemons: 24, Rest: time.Second})
+	}
+	return replication.Measure(ctx, replication.Size{Clusters: 10, Nodes: 100, Daemons: 60, Rest: 30 * time.Second})
 }
 
 // measureDatapath runs the inner process.

@@ -88,6 +88,30 @@ var goals = []goal{
 	{"drain_ms", value(1000), nil, "start of `strait cluster drain`: until none of six nodes sends new connections there, ms"},
 }
 
+// replicationGoals are those for how records reach all nodes. They are for 10,000 nodes in 100 clusters; the
+// simulation has as many as this machine has memory for.
+var replicationGoals = []goal{
+	{"replication_nodes", nil, nil, "simulated nodes, in clusters of 100"},
+	{"replication_half_ms", value(120), nil, "a change of one pod of ten: until half of the nodes have it, ms"},
+	{"replication_p99_ms", value(350), nil, "until 99 % have it, ms"},
+	{"replication_p99_ms_lossy", value(350), nil, "the same, with 1 % loss"},
+	{"replication_change_bytes", nil, nil, "bytes for each node, signature, TLS, TCP and IP included"},
+	{"replication_change_bytes_busy", value(150), nil, "the same, at 500 changes a second"},
+	{"replication_p99_ms_busy", value(500), nil, "until 99 % have it, at 500 a second, ms"},
+	{"replication_node_kb_s_busy", value(75), nil, "kB a second for each node, at 500 a second"},
+	{"replication_relay_kb_s_busy", value(2500), nil, "kB a second that the node sends that sends most, at 500 a second"},
+	{"replication_idle_bytes_s", value(3000), nil, "bytes a second for each node while nothing changes, without memberlist's"},
+	{"replication_newcomer_kb", value(5000), nil, "kB that a new node receives until it has all records"},
+	{"replication_newcomer_ms", value(5000), nil, "how long that takes, ms"},
+	{"replication_cpu_rest_percent", value(1), nil, "processor of a node while nothing changes, % of one"},
+	{"replication_memory_mb", value(60), nil, "memory of a node, MB; the records are shared with others' here"},
+	{"replication_change_cpu_us", nil, nil, "processor of a node for a change, without decoding, µs"},
+	{"replication_daemons", nil, nil, "real daemons' gossip in one process, in clusters of 12, without keys"},
+	{"replication_daemons_form_s", value(10), nil, "until each of them hears each, s"},
+	{"replication_daemons_form_mb", value(6), nil, "MB that all of them have sent by then"},
+	{"replication_daemons_idle_bytes_s", value(1500), nil, "bytes a second that each sends while nothing changes, memberlist's included"},
+}
+
 // kubeGoals are the goals for the daemon in a Kubernetes cluster of 10,000 Services with 10
 // endpoints each, all exported, with 1,000 nodes of another cluster as tunnel peers.
 var kubeGoals = []goal{
@@ -189,7 +213,10 @@ func (r result) skips(metric string) bool {
 type marks struct{ begin, end string }
 
 var (
-	docMarks  = marks{"<!-- bench: begin; written by make bench BENCH_DOC=docs/benchmarks.md -->\n", "<!-- bench: end -->\n"}
+	docMarks         = marks{"<!-- bench: begin; written by make bench BENCH_DOC=docs/benchmarks.md -->\n", "<!-- bench: end -->\n"}
+	replicationMarks = marks{
+		"<!-- replication: begin; written by make bench BENCH_PHASES=replication BENCH_DOC=docs/benchmarks.md -->\n", "<!-- replication: end -->\n",
+	}
 	kubeMarks = marks{"<!-- kube: begin; written by make bench BENCH_PHASES=kube BENCH_DOC=docs/benchmarks.md -->\n", "<!-- kube: end -->\n"}
 )
 
@@ -225,12 +252,13 @@ type report struct {
 
 // publish prints the results of the datapath and of the daemon, and writes them to the files that
 // the user named. Either result can be empty.
-func publish(o options, datapath, kube result) error {
-	errs := []error{writeJSON(o.JSON, datapath, kube)}
+func publish(o options, datapath, replicated, kube result) error {
+	errs := []error{writeJSON(o.JSON, datapath, replicated, kube)}
 	ours, theirs := datapath.part(ciliumPrefix, false), datapath.part(ciliumPrefix, true)
 	reports := []report{
 		{ours, docMarks, func(w io.Writer) error { return ours.write(w, goals) }, nil},
 		{theirs, ciliumMarks, theirs.writeCilium, theirs.missing(ciliumMetrics())},
+		{replicated, replicationMarks, func(w io.Writer) error { return replicated.write(w, replicationGoals) }, replicated.missing(metricsOf(replicationGoals))},
 		{kube, kubeMarks, func(w io.Writer) error { return kube.write(w, kubeGoals) }, kube.missing(metricsOf(kubeGoals))},
 	}
 	if len(o.Phases) == 0 {

@@ -61,6 +61,7 @@ func (c *conn) send(f frame) {
 func (c *conn) put(f frame, wire int, late time.Duration) {
 	m, w := c.stream.from, c.stream.from.net
 	w.Sent.count(f.kind, wire)
+	m.Sent += wire
 	m.occupy(wire)
 	f.at = max(m.free+w.delay(m, c.to)+late, c.last)
 	c.last, c.sent = f.at, w.now

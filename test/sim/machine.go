@@ -29,8 +29,8 @@ type Machine struct {
 	Published int
 	// Withholds is true if the machine keeps its streams, and sends nothing on them but heartbeats and what it is.
 	Withholds bool
-	// Received are the bytes on the wire of the messages that it received.
-	Received int
+	// Received and Sent are the bytes on the wire of the messages that it received, and sent.
+	Received, Sent int
 
 	net             *Network
 	cluster, number int
