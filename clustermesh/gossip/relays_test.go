@@ -2,6 +2,8 @@ package gossip
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,4 +108,61 @@ func TestRelaysOfMany(t *testing.T) {
 		}
 	}
 	c.agree("without the relays of a cluster, changes are everywhere")
+}
+
+// TestInventedRelays: whoever has the gossip key can invent so many members that a small clusterset has
+// relays; but not be one of them, nor keep a record from a node.
+func TestInventedRelays(t *testing.T) {
+	t.Parallel()
+	pins, ranges := pinned("west", "east"), map[clustermesh.ClusterName]byte{"west": 0, "east": 1}
+	var real []*daemon
+	var seed []netip.AddrPort
+	for _, o := range []clustermesh.Origin{
+		origin("west", "n1"), origin("west", "n2"), origin("west", "n3"), origin("west", "n4"), origin("east", "n1"), origin("east", "n2"),
+	} {
+		d := start(t, signing(config(o, seed...), pins))
+		d.Publish(placed(o, ranges[o.Cluster], "1"))
+		if real = append(real, d); seed == nil {
+			seed = []netip.AddrPort{d.cfg.Bind}
+		}
+	}
+	agree := func(what string, n int) {
+		t.Helper()
+		t.Log(what, "after", eventually(t, what, func() bool {
+			for _, d := range real {
+				for _, e := range real {
+					if d.said(e.cfg.Self) != n || d != e && !d.contact(e.cfg.Self).Heard() {
+						return false
+					}
+				}
+			}
+			return true
+		}))
+	}
+	agree("all hear all", 1)
+	for i := range 24 {
+		start(t, config(origin("west", fmt.Sprint("x", i)), seed...))
+	}
+	eventually(t, "there are relays", func() bool {
+		for _, d := range real {
+			if len(d.Ways().Relays) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	eventually(t, "the relays are real nodes", func() bool {
+		for _, d := range real {
+			for o := range d.Ways().Relays {
+				if !slices.ContainsFunc(real, func(e *daemon) bool { return e.cfg.Self == o }) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	for _, d := range real {
+		d.Publish(placed(d.cfg.Self, ranges[d.cfg.Self.Cluster], "2"))
+	}
+	agree("what changes is everywhere", 2)
 }

@@ -255,13 +255,18 @@ func (r ranked) compare(other ranked) int {
 }
 
 // candidates returns which nodes of a cluster can be relays: those that alone should be, or all that may
-// be, or all.
+// be, or all that are known, or all.
 func (v View) candidates(nodes []ranked) []ranked {
-	if len(v.Use) == 0 {
+	if len(v.Use)+len(v.Unknown) == 0 {
 		return nodes
 	}
-	var only, may []ranked
+	var only, may, known []ranked
+	others := false
 	for _, n := range nodes {
+		if v.Unknown[n.origin] {
+			continue
+		}
+		known, others = append(known, n), others || n.origin != v.Self
 		switch v.Use[n.origin] {
 		case clustermesh.RelayOnly:
 			only = append(only, n)
@@ -269,8 +274,8 @@ func (v View) candidates(nodes []ranked) []ranked {
 			may = append(may, n)
 		}
 	}
-	for _, some := range [][]ranked{only, may} {
-		if len(some) > 0 {
+	for _, some := range [][]ranked{only, may, known} {
+		if others && len(some) > 0 {
 			return some
 		}
 	}

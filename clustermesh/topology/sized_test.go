@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -135,6 +136,37 @@ func TestUse(t *testing.T) {
 		}
 		if relays != c.relays {
 			t.Errorf("%s: there are %d relays", c.what, relays)
+		}
+	}
+}
+
+// TestUnknown: members that nobody knows are relays of nobody, however many there are, unless nobody else is known.
+func TestUnknown(t *testing.T) {
+	real, invented := clusterset(9), map[clustermesh.Origin]bool{}
+	all := slices.Clone(real)
+	for i := range 500 {
+		o := clustermesh.Origin{Cluster: "cluster-0", Node: clustermesh.NodeName(fmt.Sprint("invented-", i))}
+		invented[o], all = true, append(all, o)
+	}
+	for _, o := range real {
+		w := relayWaysOf(View{Self: o, Members: all, Unknown: invented})
+		for _, p := range slices.Concat(w.homes, w.mates) {
+			if invented[p] {
+				t.Errorf("%s keeps a stream to %s", o, p)
+			}
+		}
+		if w.relay && len(w.mates) != 8 || !w.relay && len(w.homes) != 2 {
+			t.Errorf("%s has the mates %v and the homes %v", o, w.mates, w.homes)
+		}
+	}
+	for o := range real {
+		unknown := map[clustermesh.Origin]bool{}
+		for _, p := range real {
+			unknown[p] = p != real[o]
+		}
+		v := View{Self: real[o], Members: real, Unknown: unknown}
+		if got, want := relayWaysOf(v).neighbours, relayWaysOf(View{Self: real[o], Members: real}).neighbours; !slices.Equal(got, want) {
+			t.Errorf("%s knows nobody: %v, want %v", real[o], got, want)
 		}
 	}
 }

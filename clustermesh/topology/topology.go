@@ -34,6 +34,9 @@ type View struct {
 	Known int
 	// Older are those members that know no relays: they keep a stream to everybody.
 	Older map[clustermesh.Origin]bool
+	// Unknown are those members that have published nothing yet, as far as is known here. They are no
+	// relays while there are others: whoever has the gossip key can invent members, but no record.
+	Unknown map[clustermesh.Origin]bool
 	// Use is what nodes say about being relays, if they say anything.
 	Use map[clustermesh.Origin]clustermesh.RelayUse
 	// Doubtful are those to which there should be a stream, and which send nothing.

@@ -46,6 +46,7 @@ type Session struct {
 	judged  judgement
 	counted bool // by contacts
 	opened  bool // by the peer
+	guest   bool // see Node.guest
 }
 
 // judgement is how far a peer is trusted, and on which basis; none is the zero one.
@@ -176,7 +177,7 @@ func (s *Session) heard() {
 		return
 	}
 	s.counted = true
-	if s.opened {
+	if s.guest = s.opened && s.Trusted(); s.guest {
 		n.guest(s.peer.Origin, +1)
 	}
 	n.alive(n.contacts.Stream(s.peer.ID, +1, n.now))
@@ -188,7 +189,7 @@ func (s *Session) Close(now time.Time) {
 	n := s.node
 	n.now = now
 	if s.counted {
-		if s.opened {
+		if s.guest {
 			n.guest(s.peer.Origin, -1)
 		}
 		n.alive(n.contacts.Stream(s.peer.ID, -1, now))

@@ -11,8 +11,13 @@ import (
 	"strait.io/strait/clustermesh/topology"
 )
 
-// maxGuests bounds how many nodes are served that keep a stream without need.
-const maxGuests = 256
+const (
+	// maxGuests bounds how many nodes are served that keep a stream without need.
+	maxGuests = 256
+	// reportPause is how long a report is the last one at least: a node can change its own as often as
+	// it likes, and each would be passed on to many.
+	reportPause = 100 * time.Millisecond
+)
 
 // ways is what the topology was given last, besides the members, and what that made of it.
 type ways struct {
@@ -22,19 +27,25 @@ type ways struct {
 	view     topology.View
 	basis    observe.Basis
 	own      clustermesh.RelayUse // this node's
+	synced   bool
 	// apart is true while there are members to which no stream is wanted.
 	apart bool
 	links observe.Links
 	// claims are the records whose claims Contacts.Claimed was given.
 	claims clustermesh.ByOrigin[clustermesh.Record]
 	said   observe.Report // to other nodes of this cluster
+	saidAt time.Time
 }
 
 // regroup keeps streams to the neighbours among the members of now.
 func (n *Node) regroup() {
 	w := &n.ways
 	v := topology.View{
-		Members: n.contacts.Members(), Known: n.contacts.Known(), Older: n.contacts.Meshed(), Use: n.contacts.Use(), Doubtful: w.doubtful,
+		Members: n.contacts.Members(), Known: n.contacts.Known(), Older: n.contacts.Meshed(),
+		Use: n.contacts.Use(), Doubtful: w.doubtful,
+	}
+	if w.synced = n.replica.Synced(); w.synced { // before that, nobody is known
+		v.Unknown = n.contacts.Unknown()
 	}
 	if w.basis, w.own = n.contacts.Basis(), n.relayUse(); w.own != clustermesh.RelayAuto {
 		v.Use = maps.Clone(v.Use)
@@ -59,7 +70,7 @@ func (n *Node) review() {
 	if w.apart {
 		doubtful = n.contacts.Doubtful(n.now)
 	}
-	if w.changed || w.basis != n.contacts.Basis() || w.own != n.relayUse() || !maps.Equal(doubtful, w.doubtful) {
+	if w.changed || w.basis != n.contacts.Basis() || w.own != n.relayUse() || w.synced != n.replica.Synced() || !maps.Equal(doubtful, w.doubtful) {
 		w.doubtful = doubtful
 		n.regroup()
 	}
@@ -98,9 +109,10 @@ func (n *Node) hearLinks() {
 		}
 		return
 	}
-	if !l.Update(n.contacts.Sees(n.now), n.contacts.HasStream) {
+	if n.now.Sub(n.ways.saidAt) < reportPause || !l.Update(n.contacts.Sees(n.now), n.contacts.HasStream) {
 		return
 	}
+	n.ways.saidAt = n.now
 	if n.contacts.Believe(l.All()) {
 		n.touch()
 	}
@@ -128,7 +140,7 @@ func (n *Node) receiveLinks(from clustermesh.Origin, m *replica.Links) {
 	n.ways.links.Report(from, observe.Report{
 		Own: observe.Sight{Heard: m.Heard, Silent: m.Silent}, Via: observe.Sight{Heard: m.Via, Silent: m.SilentVia},
 	})
-	n.hearLinks()
+	n.actions.Beat = true
 }
 
 // hearClaims has nodes asked that their own clusters take for dead. The claims of this node's cluster

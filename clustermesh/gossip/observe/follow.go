@@ -84,25 +84,38 @@ func (n *contact) isDoubtful(now time.Time) bool {
 func (c *Contacts) Known() int { return c.described + 1 }
 
 // Meshed returns the members that know no relays. The map is never changed afterwards.
-func (c *Contacts) Meshed() map[clustermesh.Origin]bool { return c.meshed.of }
+func (c *Contacts) Meshed() map[clustermesh.Origin]bool { return c.meshed.share() }
+
+// Unknown returns the members without a record of themselves. The map is never changed afterwards.
+func (c *Contacts) Unknown() map[clustermesh.Origin]bool { return c.unknown.share() }
 
 // Use returns what other nodes say about being relays. The map is never changed afterwards.
-func (c *Contacts) Use() map[clustermesh.Origin]clustermesh.RelayUse { return c.use.of }
+func (c *Contacts) Use() map[clustermesh.Origin]clustermesh.RelayUse { return c.use.share() }
 
-// Basis differs if Known, Meshed or Use differs.
-type Basis struct{ known, meshed, use int }
+// Basis differs if Known, Meshed, Unknown or Use differs.
+type Basis struct{ known, meshed, unknown, use int }
 
 // Basis returns that of now.
-func (c *Contacts) Basis() Basis { return Basis{c.described, c.meshed.changes, c.use.changes} }
+func (c *Contacts) Basis() Basis {
+	return Basis{c.described, c.meshed.changes, c.unknown.changes, c.use.changes}
+}
 
-// set is a map that is copied when it changes, which is rare.
+// set is a map that is copied before it changes, if somebody has it.
 type set[V any] struct {
 	of      map[clustermesh.Origin]V
+	shared  bool
 	changes int
 }
 
+func (s *set[V]) share() map[clustermesh.Origin]V {
+	s.shared = true
+	return s.of
+}
+
 func (s *set[V]) put(o clustermesh.Origin, is bool, v V) {
-	s.of = maps.Clone(s.of)
+	if s.shared {
+		s.of, s.shared = maps.Clone(s.of), false
+	}
 	if s.changes++; !is {
 		delete(s.of, o)
 		return

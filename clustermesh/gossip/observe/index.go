@@ -18,6 +18,7 @@ type index struct {
 	older           int                       // nodes whose daemons do not know that few nodes of a cluster decide
 	described       int                       // other nodes with a record of themselves
 	meshed          set[bool]                 // members that know no relays
+	unknown         set[bool]                 // members without a record of themselves
 	use             set[clustermesh.RelayUse] // nodes that say something about being relays
 	contacts        clustermesh.Draft[clustermesh.Contact]
 }
@@ -49,8 +50,9 @@ const (
 	isSeveral
 	// isSilent: it has a record, and its machine is silent.
 	isSilent
-	// isMeshed: a member that knows no relays.
+	// isMeshed: a member that knows no relays. isUnknown: one without a record of itself.
 	isMeshed
+	isUnknown
 	// isIdle: it has no record, life or stream, and nothing is asked: it is forgotten once its last
 	// proof is old.
 	isIdle
@@ -79,6 +81,7 @@ func (c *Contacts) kindsOf(n *contact, silent bool) (is kinds) {
 	add(isExpected, alive || member && state == clustermesh.Held)
 	add(isUnproven, n.isUnproven())
 	add(isMeshed, member && n.written.ofNode && n.written.speaks < clustermesh.SpeaksRelays)
+	add(isUnknown, member && !n.written.ofNode)
 	add(isSilent, n.written.known && silent)
 	add(isIdle, !n.written.known && !member && n.streams == 0 && !n.probing && !n.asking)
 	if n.written.known && n.origin.Node != "" && !n.probing {
@@ -106,6 +109,9 @@ func (c *Contacts) note(n *contact) {
 	}
 	if changed&isMeshed != 0 {
 		c.meshed.put(n.origin, is&isMeshed != 0, true)
+	}
+	if changed&isUnknown != 0 {
+		c.unknown.put(n.origin, is&isUnknown != 0, true)
 	}
 	c.asking += more(was, is, isAsked)
 	c.probing += more(was, is, isProbed)
