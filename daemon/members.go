@@ -28,6 +28,7 @@ func (v viewer) memberList(t gossip.Trust, w gossip.Ways, far map[clustermesh.Cl
 	for _, n := range v.nodes() {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}
 		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records.Get(o).Content.GossipKeys}
+		m.Received, m.From = arrival(w, o)
 		if m.Relay = w.Relays[o]; w.Streams[o] {
 			m.Link = api.LinkStream
 		}
@@ -46,6 +47,7 @@ func (v viewer) memberList(t gossip.Trust, w gossip.Ways, far map[clustermesh.Cl
 		shown[name] = true
 		m := clusterMember(t.Pins, name, string(c.State))
 		m.Link = linkOf(w, name)
+		m.Received, m.From = arrival(w, clustermesh.Origin{Cluster: name})
 		m.Heard, m.Signed = c.Heard, t.Sealed[clustermesh.Origin{Cluster: name}]
 		if root, known := t.Roots[name]; known {
 			m.Root = root.Fingerprint()
@@ -68,6 +70,15 @@ func (v viewer) memberList(t gossip.Trust, w gossip.Ways, far map[clustermesh.Cl
 		out = append(out, api.Member{Cluster: string(name), State: api.NotPinned})
 	}
 	return out
+}
+
+// arrival returns when the last record of an origin came, and who passed it on.
+func arrival(w gossip.Ways, o clustermesh.Origin) (at time.Time, from string) {
+	a, came := w.Arrivals[o]
+	if !came {
+		return at, ""
+	}
+	return a.At, a.From.String()
 }
 
 // linkOf returns how a cluster is heard. While each daemon has a stream to each other one, that goes without

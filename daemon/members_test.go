@@ -3,6 +3,7 @@ package daemon
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"strait.io/strait/clustermesh"
 	"strait.io/strait/clustermesh/gossip"
@@ -11,7 +12,7 @@ import (
 // TestMemberLinks: the list of members says to which nodes there are streams, who relays, and how
 // clusters are heard.
 func TestMemberLinks(t *testing.T) {
-	v := twoClusters()
+	v, at := twoClusters(), time.Unix(1000, 0)
 	n1 := clustermesh.Origin{Cluster: "b", Node: "n1"}
 	for _, c := range []struct {
 		what string
@@ -35,6 +36,12 @@ func TestMemberLinks(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+	w := gossip.Ways{Arrivals: map[clustermesh.Origin]gossip.Arrival{n1: {From: clustermesh.Origin{Cluster: "a", Node: "n2"}, At: at}}}
+	for _, m := range v.memberList(gossip.Trust{}, w, nil, nil) {
+		if came := m.Cluster == "b" && m.Node == "n1"; came != m.Received.Equal(at) || came != (m.From == "a/n2") {
+			t.Errorf("%s/%s: its record came at %s from %q", m.Cluster, m.Node, m.Received, m.From)
 		}
 	}
 }

@@ -303,8 +303,11 @@ func (g *Gossip) RTTs() map[clustermesh.Origin]time.Duration {
 	return ask(g, func(n *node.Node, _ time.Time) map[clustermesh.Origin]time.Duration { return n.RTTs() })
 }
 
-// Ways is how records travel, for people.
-type Ways = node.Ways
+// Ways is how records travel, for people; Arrival is when a record came, and from which peer.
+type (
+	Ways    = node.Ways
+	Arrival = node.Arrival
+)
 
 // Ways returns how records travel now.
 func (g *Gossip) Ways() Ways { return ask(g, (*node.Node).Ways) }

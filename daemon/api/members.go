@@ -33,6 +33,10 @@ type Member struct {
 	// node, LinkStream; empty if neither. Relay is true for a node that passes records on to others.
 	Link  string `json:"link,omitempty"`
 	Relay bool   `json:"relay,omitempty"`
+	// Received is when the last record of it came in this life of the daemon, and From the node that
+	// passed it on. Both are empty for this node.
+	Received time.Time `json:"received,omitzero"`
+	From     string    `json:"from,omitempty"`
 	// Pinned and Accepts are for clusters: whether it is trusted, and for Services of which
 	// namespaces.
 	Pinned  bool     `json:"pinned,omitempty"`

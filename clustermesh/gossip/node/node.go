@@ -111,6 +111,7 @@ func New(cfg Config, saved Saved, now time.Time) *Node {
 		core: c, observer: newObserver(c, saved.Distances), statements: &statements{core: c, trust: trust.New(cfg.Authority, cfg.Self)},
 		loaded: len(saved.Records) > 0,
 	}
+	n.ways.arrivals = map[clustermesh.Origin]Arrival{}
 	n.leadership = &leadership{core: c, observer: n.observer, statements: n.statements}
 	n.trust.CheckObjects(cfg.Objects)
 	// In nanoseconds, because two daemons of one name that start in the same millisecond must not

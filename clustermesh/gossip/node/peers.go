@@ -137,7 +137,9 @@ func (s *Session) Receive(message replica.Message, now time.Time) {
 		n.receiveLinks(s.peer.Origin, links)
 		return
 	}
-	n.apply(n.replica.Receive(s.peer.Origin, message))
+	out := n.replica.Receive(s.peer.Origin, message)
+	n.arrived(out.Changed, s.peer.Origin)
+	n.apply(out)
 	if !synced && n.replica.Synced() {
 		n.actions.Changed = true
 	}

@@ -129,6 +129,7 @@ func (n *Node) tick() {
 	out := n.replica.Tick(n.cfg.Random)
 	for _, o := range out.Changed {
 		if _, held := n.replica.Record(o); !held {
+			delete(n.ways.arrivals, o)
 			n.log(Info, "node left its cluster", "node", o)
 		}
 	}

@@ -35,6 +35,8 @@ type ways struct {
 	claims clustermesh.ByOrigin[clustermesh.Record]
 	said   observe.Report // to other nodes of this cluster
 	saidAt time.Time
+	// arrivals are those of Ways.
+	arrivals map[clustermesh.Origin]Arrival
 }
 
 // regroup keeps streams to the neighbours among the members of now.
@@ -162,8 +164,28 @@ func (n *Node) hearClaims() {
 	}
 }
 
+// Arrival is when a record came, and from which peer.
+type Arrival struct {
+	From clustermesh.Origin
+	At   time.Time
+}
+
+// arrived notes what came from a peer.
+func (n *Node) arrived(changed []clustermesh.Origin, from clustermesh.Origin) {
+	for _, o := range changed {
+		if _, held := n.replica.Record(o); held {
+			n.ways.arrivals[o] = Arrival{from, n.now}
+		} else {
+			delete(n.ways.arrivals, o)
+		}
+	}
+}
+
 // Ways is how records travel, for people.
 type Ways struct {
+	// Arrivals are of the records of other origins that came in this life of the daemon: the last one of
+	// each.
+	Arrivals map[clustermesh.Origin]Arrival
 	// Relays are those of all clusters; empty if each daemon has a stream to each other one.
 	Relays map[clustermesh.Origin]bool
 	// Streams are the daemons to which there is a stream on which both write.
@@ -175,7 +197,7 @@ type Ways struct {
 
 // Ways returns how records travel now.
 func (n *Node) Ways(now time.Time) Ways {
-	out := Ways{Relays: map[clustermesh.Origin]bool{}, Streams: map[clustermesh.Origin]bool{}, Linked: map[clustermesh.ClusterName]bool{}}
+	out := Ways{Arrivals: maps.Clone(n.ways.arrivals), Relays: map[clustermesh.Origin]bool{}, Streams: map[clustermesh.Origin]bool{}, Linked: map[clustermesh.ClusterName]bool{}}
 	for _, o := range n.replica.Relays(n.ways.view) {
 		out.Relays[o] = true
 	}

@@ -61,3 +61,17 @@ func TestReports(t *testing.T) {
 		}
 	}
 }
+
+// TestArrivals: a node knows from which peer the last record of each came, and when.
+func TestArrivals(t *testing.T) {
+	n, o, by := New(config(origin("west", "n1"), at), Saved{}, at), origin("east", "n1"), origin("west", "n2")
+	s, err := n.Opened(Peer{Peer: member.Peer{ID: member.ID{Origin: by, Boot: 5}}}, Shown{}, "192.0.2.9", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := at.Add(time.Minute)
+	s.Receive(&replica.Snapshot{Entries: []replica.Entry{entry(t, o, placed(o, 1, "1"), at)}}, later)
+	if got := n.Ways(later).Arrivals; len(got) != 1 || got[o] != (Arrival{From: by, At: later}) {
+		t.Errorf("arrivals %v", got)
+	}
+}

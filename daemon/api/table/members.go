@@ -44,6 +44,8 @@ var Members = Table[api.Member]{
 		}},
 		{Name: "HAS ROOT", Cell: text(func(m api.Member) string { return yes(m.HasRoot) })},
 		{Name: "ACCEPTED NAMESPACES", Cell: text(func(m api.Member) string { return strings.Join(m.Accepts, " ") })},
+		{Name: "RECORD", Wide: true, Moving: true, Cell: func(m api.Member, now time.Time) string { return since(now, m.Received) }},
+		{Name: "FROM", Wide: true, Cell: text(func(m api.Member) string { return m.From })},
 		{Name: "SIGNED BY", Wide: true, Cell: text(func(m api.Member) string { return m.Root })},
 		{Name: "GOSSIP KEYS", Wide: true, Cell: text(func(m api.Member) string { return strings.Join(m.GossipKeys, " ") })},
 	},
