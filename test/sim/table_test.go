@@ -17,7 +17,7 @@ var today = []Figures{
 	{
 		Clusters: 2, Nodes: 25, RestMessages: 0.8, RestBytes: 120, HeartbeatKB: 1.3, ChangeMessages: 2.5, ChangeBytes: 550,
 		Half: 5 * time.Millisecond, Most: 60 * time.Millisecond, Lossy: 200 * time.Millisecond, BusyBytes: 260, BusiestKB: 2500, Busy: 120 * time.Millisecond,
-		NewcomerBytes: 25_000, Newcomer: 600 * time.Millisecond, Alive: 1200 * time.Millisecond,
+		NewcomerBytes: 25_000, Newcomer: 900 * time.Millisecond, Alive: 1200 * time.Millisecond,
 	},
 	{
 		Clusters: 4, Nodes: 50, RestMessages: 0.8, RestBytes: 120, HeartbeatKB: 1.4, ChangeMessages: 2.6, ChangeBytes: 550,
