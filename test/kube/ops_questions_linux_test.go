@@ -92,7 +92,7 @@ func testQuestions(t *testing.T, o *ops) {
 			return nil
 		})
 	}
-	if files, err := filepath.Glob(filepath.Join(dir, "strait-*.tar.gz")); err != nil || len(files) != 1 {
+	if files, err := filepath.Glob(filepath.Join(dir, "strait-*.tar.gz")); err != nil || len(files) == 0 { // one for each time it was tried
 		t.Errorf("the bundles in the folder: %v %v", files, err)
 	}
 }
