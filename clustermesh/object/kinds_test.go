@@ -201,8 +201,8 @@ func TestEveryKeyCounts(t *testing.T) {
 				return slices.DeleteFunc(slices.Clone(keys), func(other string) bool { return other == key })
 			}
 			without[i].Labels, without[i].Annotations = lose(k.Labels), lose(k.Annotations)
-			random := rand.New(rand.NewPCG(1, 2))
-			if !slices.ContainsFunc(make([]struct{}, 30_000), func(struct{}) bool {
+			random := rand.New(rand.NewPCG(3, 4))
+			if !slices.ContainsFunc(make([]struct{}, 5000), func(struct{}) bool {
 				m := randomMarks(random)
 				return !reflect.DeepEqual(read(Kinds, m, true), read(without, m, true))
 			}) {
