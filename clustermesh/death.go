@@ -89,8 +89,8 @@ func ranks(node Origin) func(Origin) uint64 {
 //   - a node without neighbours is never dead: a cluster that cannot be reached is held.
 //
 // A node whose daemon this one hears is not dead, whatever others claim; nor is one that is Reported,
-// until it was asked for a proof that it is there. It is not enough that its
-// machine answers: a booting machine refuses connections long before its pods serve.
+// until it was asked for a proof that it is there. It is not enough that its machine answers: a booting
+// machine refuses connections long before its pods serve.
 func (s State) Dead(node Origin) bool {
 	c := claims{}
 	for o, r := range s.Records.All() {

@@ -158,7 +158,8 @@ type GossipConfig struct {
 	// SeedsFile lists one HOST:PORT per line. It is read again when it changes.
 	SeedsFile string `json:"seedsFile,omitempty"`
 	KeyFile   string `json:"keyFile"`
-	// Relay is auto, never or only, for a Node without the label clustermesh.LabelRelay.
+	// Relay is auto, never or only. The label clustermesh.LabelRelay of a Node that says never or
+	// only comes first.
 	Relay string `json:"relay,omitempty"`
 }
 

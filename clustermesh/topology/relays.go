@@ -2,8 +2,11 @@ package topology
 
 import (
 	"cmp"
+	"encoding/binary"
 	"maps"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 
 	"strait.io/strait/clustermesh"
 )
@@ -29,8 +32,8 @@ func (Relays) Roles(self clustermesh.Origin, members []clustermesh.Origin) Roles
 	return Roles{Relay: relayWaysOf(View{Self: self, Members: members}).relay}
 }
 
-// Ways implements Topology. Who has doubtful neighbours keeps, besides the streams to these, the
-// streams that it would have without them.
+// Ways implements Topology. A daemon with doubtful neighbours keeps its streams to these, and besides
+// the ones that it would have without them.
 func (Relays) Ways(v View) Ways {
 	w := relayWaysOf(v)
 	if slices.ContainsFunc(w.neighbours, func(o clustermesh.Origin) bool { return v.Doubtful[o] }) {
@@ -42,12 +45,8 @@ func (Relays) Ways(v View) Ways {
 
 // Relays implements Topology.
 func (Relays) Relays(v View) (out []clustermesh.Origin) {
-	by := map[clustermesh.ClusterName][]ranked{v.Self.Cluster: {rank(v.Self)}}
-	for _, o := range v.Members {
-		if o != v.Self && !v.Older[o] {
-			by[o.Cluster] = append(by[o.Cluster], rank(o))
-		}
-	}
+	by := v.others()
+	by[v.Self.Cluster] = v.own()
 	for _, c := range slices.Sorted(maps.Keys(by)) {
 		for _, r := range v.relaysOf(by[c]) {
 			out = append(out, r.origin)
@@ -130,12 +129,7 @@ func relayWaysOf(v View) relayWays {
 func relayWaysIn(v View) relayWays {
 	w := relayWays{self: v.Self, older: slices.SortedFunc(maps.Keys(v.Older), clustermesh.Origin.Compare)}
 	w.older = slices.DeleteFunc(w.older, func(o clustermesh.Origin) bool { return o == v.Self })
-	own := []ranked{rank(v.Self)}
-	for _, o := range v.Members {
-		if o.Cluster == v.Self.Cluster && o != v.Self && !v.Older[o] {
-			own = append(own, rank(o))
-		}
-	}
+	own := v.own()
 	relays := v.relaysOf(own)
 	at := slices.IndexFunc(relays, func(r ranked) bool { return r.origin == v.Self })
 	if w.relay = at >= 0; !w.relay {
@@ -163,12 +157,7 @@ func relayWaysIn(v View) relayWays {
 // linksOf returns those of the at-th of the relays of the view's own cluster. Of the relays of two
 // clusters, as many have a stream as the smaller one has, each to another one.
 func linksOf(v View, at, relays int) map[clustermesh.ClusterName]link {
-	by := map[clustermesh.ClusterName][]ranked{}
-	for _, o := range v.Members {
-		if o.Cluster != v.Self.Cluster && !v.Older[o] {
-			by[o.Cluster] = append(by[o.Cluster], rank(o))
-		}
-	}
+	by := v.others()
 	out := make(map[clustermesh.ClusterName]link, len(by))
 	for c, all := range by {
 		theirs := v.relaysOf(all)
@@ -254,6 +243,28 @@ func (r ranked) compare(other ranked) int {
 	return cmp.Or(cmp.Compare(r.hash, other.hash), r.origin.Compare(other.origin))
 }
 
+// own returns the nodes of the view's own cluster that know relays. Most daemons need no others.
+func (v View) own() []ranked {
+	out := []ranked{rank(v.Self)}
+	for _, o := range v.Members {
+		if o.Cluster == v.Self.Cluster && o != v.Self && !v.Older[o] {
+			out = append(out, rank(o))
+		}
+	}
+	return out
+}
+
+// others returns the nodes of other clusters that know relays.
+func (v View) others() map[clustermesh.ClusterName][]ranked {
+	out := map[clustermesh.ClusterName][]ranked{}
+	for _, o := range v.Members {
+		if o.Cluster != v.Self.Cluster && !v.Older[o] {
+			out[o.Cluster] = append(out[o.Cluster], rank(o))
+		}
+	}
+	return out
+}
+
 // candidates returns which nodes of a cluster can be relays: those that alone should be, or all that may
 // be, or all that are known, or all.
 func (v View) candidates(nodes []ranked) []ranked {
@@ -314,7 +325,7 @@ func homes(nodes, relays []ranked) map[clustermesh.Origin][]clustermesh.Origin {
 		for _, n := range rest {
 			best, least := -1, uint64(0)
 			for i, r := range relays {
-				h := mix(n.hash ^ mix(r.hash))
+				h := hashOfBoth(n.hash, r.hash)
 				if load[i] < share && !slices.Contains(out[n.origin], r.origin) && (best < 0 || h < least) {
 					best, least = i, h
 				}
@@ -331,21 +342,19 @@ func homes(nodes, relays []ranked) map[clustermesh.Origin][]clustermesh.Origin {
 
 // hashOf returns a hash of names, which must be the same in all daemons and versions.
 func hashOf(names ...string) uint64 {
-	h := uint64(14695981039346656037) // FNV-1a, inline: a relay ranks all nodes of the clusterset
-	for _, name := range names {
-		for i := range len(name) {
-			h = (h ^ uint64(name[i])) * 1099511628211
-		}
-		h = (h ^ 0xff) * 1099511628211 // ends the name
+	var d xxhash.Digest
+	d.Reset()
+	for _, name := range names { // no error: a Digest takes everything
+		_, _ = d.WriteString(name)
+		_, _ = d.WriteString("\x00")
 	}
-	return mix(h)
+	return d.Sum64()
 }
 
-// mix spreads a hash whose high bits depend on few of its input's (MurmurHash3's finalizer).
-func mix(h uint64) uint64 {
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
+// hashOfBoth returns a hash of two hashes.
+func hashOfBoth(a, b uint64) uint64 {
+	var both [16]byte
+	binary.LittleEndian.PutUint64(both[:8], a)
+	binary.LittleEndian.PutUint64(both[8:], b)
+	return xxhash.Sum64(both[:])
 }

@@ -1,6 +1,10 @@
 package topology
 
-import "strait.io/strait/clustermesh"
+import (
+	"slices"
+
+	"strait.io/strait/clustermesh"
+)
 
 // meshed is how many nodes a clusterset has at most where each daemon keeps a stream to each other
 // one. There, relays would save little, and a record would take two or three ways instead of one.
@@ -22,7 +26,11 @@ func (Sized) Ways(v View) Ways { return v.sized().Ways(v) }
 func (Sized) Relays(v View) []clustermesh.Origin { return v.sized().Relays(v) }
 
 func (v View) sized() Topology {
-	if max(v.Known, len(v.Members)) <= meshed {
+	nodes := len(v.Members)
+	if !slices.Contains(v.Members, v.Self) {
+		nodes++
+	}
+	if max(v.Known, nodes) <= meshed {
 		return FullMesh{}
 	}
 	return Relays{}

@@ -43,7 +43,8 @@ type Metrics struct {
 // Counts are what a scrape needs besides the status.
 type Counts interface {
 	// Members counts the nodes of the clusterset by what gossip knows about them: "alive" (this
-	// node included, and those that relays report), "quiet", "silent", "held"; or "dead". States without nodes may be missing.
+	// node included, and those that relays report), "quiet", "silent", "held"; or "dead". States without
+	// nodes may be missing.
 	Members() map[string]int
 	// Writes counts the writes to the API server that were tried since the daemon started.
 	Writes() []api.Written

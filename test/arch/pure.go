@@ -19,7 +19,7 @@ var harmless = []string{"net/netip", "net/url"}
 // computing are packages of other modules, including those below them, that only compute. A pure
 // package imports no others: what a dependency does is not seen in the code that calls it.
 var computing = []string{
-	"github.com/DataDog/datadog-agent/pkg/template/text", "github.com/fxamacker/cbor/v2", "golang.org/x/mod/semver", "golang.org/x/net/html", "golang.org/x/net/publicsuffix", "filippo.io/edwards25519",
+	"github.com/DataDog/datadog-agent/pkg/template/text", "github.com/fxamacker/cbor/v2", "golang.org/x/mod/semver", "golang.org/x/net/html", "golang.org/x/net/publicsuffix", "filippo.io/edwards25519", "github.com/cespare/xxhash/v2",
 	"k8s.io/api", "k8s.io/apimachinery/pkg/api", "k8s.io/apimachinery/pkg/apis", "k8s.io/apimachinery/pkg/labels",
 	"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/types", "k8s.io/apimachinery/pkg/util/intstr",
 	"k8s.io/apimachinery/pkg/util/json", "k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/util/version",

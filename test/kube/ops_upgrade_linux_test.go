@@ -2,9 +2,7 @@ package kube
 
 import (
 	"errors"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"strait.io/strait/internal/problem"
+	"strait.io/strait/internal/testutil"
 	"strait.io/strait/test/kubelab"
 	"strait.io/strait/test/kubelab/apiserver"
 )
@@ -92,16 +91,7 @@ func (o *ops) foretells(t *testing.T, replaces bool, upgrade []string) {
 // buildOld builds strait as of a commit of this source's history.
 func buildOld(t *testing.T, commit string) kubelab.Strait {
 	t.Helper()
-	source := filepath.Join(t.TempDir(), "source")
-	must(t, os.Mkdir(source, 0o755))
-	archive := exec.CommandContext(t.Context(), "sh", "-c", "git archive "+commit+" | tar -x -C "+source)
-	archive.Dir = apiserver.Options(t).Source
-	if exec.CommandContext(t.Context(), "git", "-C", archive.Dir, "cat-file", "-e", commit).Run() != nil {
-		t.Skip("the source has no history: this test builds the version before from it")
-	}
-	if out, err := archive.CombinedOutput(); err != nil {
-		t.Fatalf("read the source of %s: %v\n%s", commit, err, out)
-	}
+	source := testutil.SourceAt(t, apiserver.Options(t).Source, commit)
 	s, err := kubelab.BuildStrait(t.Context(), source, t.TempDir())
 	must(t, err)
 	return s

@@ -23,7 +23,7 @@ func (w *Network) relays(cluster int) (out []*Machine) {
 }
 
 // TestRelaysDie: what changes right after a relay of each cluster has died reaches all others half a
-// second later, though nobody has noticed; and if all relays of a cluster die at once, all is whole
+// second later, though none has noticed it; and if all relays of a cluster die at once, all is whole
 // again after eight seconds. A relay that only withholds what it should pass on is never noticed, and
 // costs no more.
 func TestRelaysDie(t *testing.T) {

@@ -46,7 +46,7 @@ func (n *Node) regroup() {
 		Members: n.contacts.Members(), Known: n.contacts.Known(), Older: n.contacts.Meshed(),
 		Use: n.contacts.Use(), Doubtful: w.doubtful,
 	}
-	if w.synced = n.replica.Synced(); w.synced { // before that, nobody is known
+	if w.synced = n.replica.Synced(); w.synced { // until then, records that are missing here mean nothing
 		v.Unknown = n.contacts.Unknown()
 	}
 	if w.basis, w.own = n.contacts.Basis(), n.relayUse(); w.own != clustermesh.RelayAuto {
@@ -104,7 +104,7 @@ func (n *Node) guest(o clustermesh.Origin, delta int) {
 func (n *Node) hearLinks() {
 	l := &n.ways.links
 	if !n.ways.apart {
-		if !n.ways.said.Equal(observe.Report{}) { // as long as all have streams to all, nobody reports
+		if !n.ways.said.Equal(observe.Report{}) { // with a stream to each member, reports are not needed any more
 			n.ways.links, n.ways.said = observe.Links{}, observe.Report{}
 			n.contacts.Believe(observe.Sight{})
 			n.touch()

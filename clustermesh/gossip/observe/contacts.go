@@ -25,10 +25,10 @@ type records = clustermesh.ByOrigin[clustermesh.Record]
 // Contacts is what this node observes of others. It is not safe for concurrent use.
 //
 // A node is alive if memberlist calls a life of its daemon alive, and that life has proven, on a
-// TLS connection, that it is there (Met). One of another cluster to which no stream is wanted is not
-// asked for that while relays hear its cluster: it is Reported. Neither is enough: memberlist's datagrams can be captured
-// and replayed later, when the node is gone, and memberlist watches a node all the time. For a node
-// that is not alive, what matters is whether its machine answers a TCP connect. Probing begins
+// TLS connection, that it is there (Met). Neither is enough: memberlist's datagrams can be captured
+// and replayed later, when the node is gone, and memberlist watches a node all the time. A node of
+// another cluster to which no stream is wanted need not prove that while relays hear its cluster: it
+// is Reported. For a node that is not heard, what matters is whether its machine answers a TCP connect. Probing begins
 // before memberlist has decided, as soon as the node's stream falls silent, so that both verdicts
 // arrive at about the same time. A node that is not a neighbour has no stream, and is probed once
 // memberlist has lost it.
@@ -148,7 +148,8 @@ func (c *Contacts) Stream(m member.ID, delta int, now time.Time) (changed bool) 
 	n := c.node(m.Origin)
 	before := n.state()
 	n.streams += delta
-	if n.follow.had = true; n.streams == 0 {
+	n.follow.had = true
+	if n.streams == 0 {
 		n.follow.since = now
 	}
 	if delta > 0 {
@@ -213,8 +214,7 @@ func (c *Contacts) Due(known records, now time.Time) (due []clustermesh.Origin) 
 	var wanted []*contact
 	for i := range c.slots {
 		s := &c.slots[i]
-		switch {
-		case (s.is&isLost != 0 || s.is&isWatched != 0 && now.Sub(s.framed) > stalled) && s.wanted(now), c.polls(s, now):
+		if (s.is&isLost != 0 || s.is&isWatched != 0 && now.Sub(s.framed) > stalled) && s.wanted(now) || c.polls(s, now) {
 			wanted = append(wanted, s.contact)
 		}
 	}

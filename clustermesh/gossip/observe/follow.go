@@ -100,7 +100,7 @@ func (c *Contacts) Basis() Basis {
 	return Basis{c.described, c.meshed.changes, c.unknown.changes, c.use.changes}
 }
 
-// set is a map that is copied before it changes, if somebody has it.
+// set is a map that is copied before it changes once it was shared.
 type set[V any] struct {
 	of      map[clustermesh.Origin]V
 	shared  bool

@@ -26,7 +26,7 @@ func TestReported(t *testing.T) {
 	for _, o := range []clustermesh.Origin{far, near} {
 		c.Join(member.ID{Origin: o, Boot: 5}, where, now)
 	}
-	is("nobody reports", far, clustermesh.Held)
+	is("no relay reports it", far, clustermesh.Held)
 	c.Believe(heard)
 	is("its cluster is heard", far, clustermesh.Reported)
 	is("its cluster is heard", near, clustermesh.Held)

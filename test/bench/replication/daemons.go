@@ -68,7 +68,7 @@ func daemons(ctx context.Context, s Size, out map[string]float64) error {
 	out["replication_daemons"] = float64(s.Daemons)
 	out["replication_daemons_form_s"] = time.Since(began).Seconds()
 	out["replication_daemons_form_mb"] = float64(sent(all)) / 1e6
-	select { // until the last streams that nobody needs have ended
+	select { // until streams that are not needed any more have ended
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(min(5*time.Second, s.Rest)):
