@@ -56,7 +56,7 @@ func TestRollingUpgrade(t *testing.T) {
 	testutil.Eventually(t, wait, func() error { return w.well(l, all) })
 	calls, failed := count()
 	t.Logf("%d calls", calls)
-	if calls < 300 || len(failed) > 0 {
+	if calls < 100 || len(failed) > 0 {
 		t.Errorf("%d calls; failed: %v", calls, failed)
 	}
 }
