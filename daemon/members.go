@@ -28,7 +28,7 @@ func (v viewer) memberList(t gossip.Trust, w gossip.Ways, far map[clustermesh.Cl
 	for _, n := range v.nodes() {
 		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(n.Cluster), Node: clustermesh.NodeName(n.Name)}
 		m := api.Member{Cluster: n.Cluster, Node: n.Name, State: n.Contact, Heard: n.Heard, GossipKeys: v.state.Records.Get(o).Content.GossipKeys}
-		m.Received, m.From = arrival(w, o)
+		v.travelled(&m, w, o)
 		if m.Relay = w.Relays[o]; w.Streams[o] {
 			m.Link = api.LinkStream
 		}
@@ -47,7 +47,7 @@ func (v viewer) memberList(t gossip.Trust, w gossip.Ways, far map[clustermesh.Cl
 		shown[name] = true
 		m := clusterMember(t.Pins, name, string(c.State))
 		m.Link = linkOf(w, name)
-		m.Received, m.From = arrival(w, clustermesh.Origin{Cluster: name})
+		v.travelled(&m, w, clustermesh.Origin{Cluster: name})
 		m.Heard, m.Signed = c.Heard, t.Sealed[clustermesh.Origin{Cluster: name}]
 		if root, known := t.Roots[name]; known {
 			m.Root = root.Fingerprint()
@@ -72,13 +72,25 @@ func (v viewer) memberList(t gossip.Trust, w gossip.Ways, far map[clustermesh.Cl
 	return out
 }
 
-// arrival returns when the last record of an origin came, and who passed it on.
-func arrival(w gossip.Ways, o clustermesh.Origin) (at time.Time, from string) {
+// travelled adds to a member which version of its record is held, how that came, and what is known of
+// its clock.
+func (v viewer) travelled(m *api.Member, w gossip.Ways, o clustermesh.Origin) {
+	if by, known := w.Ahead[o]; known {
+		seconds := by.Seconds()
+		m.Ahead = &seconds
+	}
+	if r, held := v.state.Records.Lookup(o); held {
+		m.Stamp = r.Stamp.String()
+	}
 	a, came := w.Arrivals[o]
 	if !came {
-		return at, ""
+		return
 	}
-	return a.At, a.From.String()
+	if m.Stamp = a.Stamp.String(); a.From == v.self.Origin() {
+		m.Written = a.At
+	} else {
+		m.Received, m.From = a.At, a.From.String()
+	}
 }
 
 // linkOf returns how a cluster is heard. While each daemon has a stream to each other one, that goes without

@@ -12,7 +12,7 @@ import (
 // TestMemberLinks: the list of members says to which nodes there are streams, who relays, and how
 // clusters are heard.
 func TestMemberLinks(t *testing.T) {
-	v, at := twoClusters(), time.Unix(1000, 0)
+	v := twoClusters()
 	n1 := clustermesh.Origin{Cluster: "b", Node: "n1"}
 	for _, c := range []struct {
 		what string
@@ -38,10 +38,33 @@ func TestMemberLinks(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
 	}
-	w := gossip.Ways{Arrivals: map[clustermesh.Origin]gossip.Arrival{n1: {From: clustermesh.Origin{Cluster: "a", Node: "n2"}, At: at}}}
+}
+
+// TestMemberRecords: the list of members says which version of each record is held, and from which node that
+// came, or that this one wrote it.
+func TestMemberRecords(t *testing.T) {
+	v, at := twoClusters(), time.Unix(1000, 0)
+	self, other, stamp := v.self.Origin(), clustermesh.Origin{Cluster: "b", Node: "n1"}, clustermesh.Stamp{Epoch: 7, Version: 3}
+	w := gossip.Ways{
+		Arrivals: map[clustermesh.Origin]gossip.Arrival{
+			other: {From: clustermesh.Origin{Cluster: "a", Node: "n2"}, At: at, Stamp: stamp}, self: {From: self, At: at, Stamp: stamp},
+		},
+		Ahead: map[clustermesh.Origin]time.Duration{other: 1500 * time.Millisecond},
+	}
 	for _, m := range v.memberList(gossip.Trust{}, w, nil, nil) {
-		if came := m.Cluster == "b" && m.Node == "n1"; came != m.Received.Equal(at) || came != (m.From == "a/n2") {
-			t.Errorf("%s/%s: its record came at %s from %q", m.Cluster, m.Node, m.Received, m.From)
+		o := clustermesh.Origin{Cluster: clustermesh.ClusterName(m.Cluster), Node: clustermesh.NodeName(m.Node)}
+		if came := o == other; came != m.Received.Equal(at) || came != (m.From == "a/n2") || came != (m.Ahead != nil && *m.Ahead == 1.5) {
+			t.Errorf("%s: its record came at %s from %q, its clock is %v ahead", o, m.Received, m.From, m.Ahead)
+		}
+		if wrote := o == self; wrote != m.Written.Equal(at) {
+			t.Errorf("%s: its record was written at %s", o, m.Written)
+		}
+		want := v.state.Records.Get(o).Stamp
+		if o == other || o == self {
+			want = stamp
+		}
+		if o.Node != "" && m.Stamp != want.String() {
+			t.Errorf("%s: version %s, want %s", o, m.Stamp, want)
 		}
 	}
 }

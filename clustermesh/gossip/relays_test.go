@@ -99,6 +99,9 @@ func TestRelaysOfMany(t *testing.T) {
 	c.say(0, 2)
 	c.say(15, 2)
 	c.agree("two changes are everywhere")
+	eventually(t, "their ways lead to their writers", func() bool {
+		return comesFrom(c.all, c.all[0].cfg.Self, c.all[0].cfg.Self) && comesFrom(c.all, c.all[15].cfg.Self, c.all[15].cfg.Self)
+	})
 	for _, d := range c.relays("c1") {
 		d.stop()
 	}

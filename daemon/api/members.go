@@ -33,10 +33,17 @@ type Member struct {
 	// node, LinkStream; empty if neither. Relay is true for a node that passes records on to others.
 	Link  string `json:"link,omitempty"`
 	Relay bool   `json:"relay,omitempty"`
-	// Received is when the last record of it came in this life of the daemon, and From the node that
-	// passed it on. Both are empty for this node.
+	// Stamp is the version of its record that this daemon holds: "EPOCH/VERSION". It is empty if it holds
+	// none, and in answers of earlier versions.
+	Stamp string `json:"stamp,omitempty"`
+	// Received is when that came in this life of the daemon, and From the node that passed it on. Both are
+	// empty for what this daemon wrote itself: then Written is when it did.
 	Received time.Time `json:"received,omitzero"`
 	From     string    `json:"from,omitempty"`
+	Written  time.Time `json:"written,omitzero"`
+	// Ahead is by how many seconds the clock of another cluster's node is ahead of this machine's; missing
+	// if that is not known. It can be wrong by half of RTT.
+	Ahead *float64 `json:"clockAhead,omitempty"`
 	// Pinned and Accepts are for clusters: whether it is trusted, and for Services of which
 	// namespaces.
 	Pinned  bool     `json:"pinned,omitempty"`
@@ -55,6 +62,14 @@ type Member struct {
 	// GossipKeys are fingerprints of the gossip keys that a node accepts. It uses the first. They are
 	// empty if its build does not publish them.
 	GossipKeys []string `json:"gossipKeys,omitempty"`
+}
+
+// Name is CLUSTER, or CLUSTER/NODE.
+func (m Member) Name() string {
+	if m.Node == "" {
+		return m.Cluster
+	}
+	return m.Cluster + "/" + m.Node
 }
 
 // Links of members.

@@ -75,7 +75,9 @@ func (n *Node) publishCluster() (changed bool) {
 	content.AsOf, content.Revoked = n.asOf(), n.trust.Pins()[n.cfg.Self.Cluster].Revoked
 	content.Withdrawn = n.trust.Withdrawals()
 	took := n.cfg.Measure(func() {
-		changed = n.carryOut(n.replica.PublishCluster(content, n.election.epoch()))
+		out := n.replica.PublishCluster(content, n.election.epoch())
+		n.arrived(out.Changed, n.cfg.Self)
+		changed = n.carryOut(out)
 	})
 	size := n.replica.Size(clustermesh.Origin{Cluster: n.cfg.Self.Cluster})
 	if changed && size > clusterSmall {

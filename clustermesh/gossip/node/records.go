@@ -2,6 +2,7 @@ package node
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"strait.io/strait/clustermesh"
@@ -54,6 +55,9 @@ func (n *Node) carryOut(out replica.Output) (changed bool) {
 	}
 	if len(out.Changed) == 0 {
 		return false
+	}
+	if slices.Contains(out.Changed, n.cfg.Self) { // no other node writes it
+		n.arrived([]clustermesh.Origin{n.cfg.Self}, n.cfg.Self)
 	}
 	n.stale = true
 	n.actions.Dirty = append(n.actions.Dirty, out.Changed...)

@@ -164,17 +164,18 @@ func (n *Node) hearClaims() {
 	}
 }
 
-// Arrival is when a record came, and from which peer.
+// Arrival is when a version of a record came, and from which peer; from this node itself if it wrote it.
 type Arrival struct {
-	From clustermesh.Origin
-	At   time.Time
+	From  clustermesh.Origin
+	At    time.Time
+	Stamp clustermesh.Stamp
 }
 
-// arrived notes what came from a peer.
+// arrived notes what came from a peer, or what this node wrote.
 func (n *Node) arrived(changed []clustermesh.Origin, from clustermesh.Origin) {
 	for _, o := range changed {
-		if _, held := n.replica.Record(o); held {
-			n.ways.arrivals[o] = Arrival{from, n.now}
+		if r, held := n.replica.Record(o); held {
+			n.ways.arrivals[o] = Arrival{from, n.now, r.Stamp}
 		} else {
 			delete(n.ways.arrivals, o)
 		}
@@ -183,9 +184,12 @@ func (n *Node) arrived(changed []clustermesh.Origin, from clustermesh.Origin) {
 
 // Ways is how records travel, for people.
 type Ways struct {
-	// Arrivals are of the records of other origins that came in this life of the daemon: the last one of
-	// each.
+	// Arrivals are of the records that came, or that this node wrote, in this life of the daemon: the last
+	// one of each, if that is the version that is held.
 	Arrivals map[clustermesh.Origin]Arrival
+	// Ahead is by how much the clocks of other clusters' nodes are ahead of this machine's, where that is
+	// known.
+	Ahead map[clustermesh.Origin]time.Duration
 	// Relays are those of all clusters; empty if each daemon has a stream to each other one.
 	Relays map[clustermesh.Origin]bool
 	// Streams are the daemons to which there is a stream on which both write.
@@ -197,7 +201,19 @@ type Ways struct {
 
 // Ways returns how records travel now.
 func (n *Node) Ways(now time.Time) Ways {
-	out := Ways{Arrivals: maps.Clone(n.ways.arrivals), Relays: map[clustermesh.Origin]bool{}, Streams: map[clustermesh.Origin]bool{}, Linked: map[clustermesh.ClusterName]bool{}}
+	out := Ways{
+		Arrivals: maps.Clone(n.ways.arrivals), Ahead: map[clustermesh.Origin]time.Duration{}, Relays: map[clustermesh.Origin]bool{},
+		Streams: map[clustermesh.Origin]bool{}, Linked: map[clustermesh.ClusterName]bool{},
+	}
+	maps.DeleteFunc(out.Arrivals, func(o clustermesh.Origin, a Arrival) bool {
+		held := n.replica.Peek(o)
+		return held == nil || held.Stamp != a.Stamp
+	})
+	for o := range n.RTTs() {
+		if by, known := n.Ahead(o); known {
+			out.Ahead[o] = by
+		}
+	}
 	for _, o := range n.replica.Relays(n.ways.view) {
 		out.Relays[o] = true
 	}

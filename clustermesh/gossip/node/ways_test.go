@@ -62,16 +62,43 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestArrivals: a node knows from which peer the last record of each came, and when.
+// TestArrivals: a node knows from which peer the version of each record came that it holds, and when; of its
+// own, when it wrote it.
 func TestArrivals(t *testing.T) {
-	n, o, by := New(config(origin("west", "n1"), at), Saved{}, at), origin("east", "n1"), origin("west", "n2")
+	self, o, by := origin("west", "n1"), origin("east", "n1"), origin("west", "n2")
+	n := New(config(self, at), Saved{}, at)
 	s, err := n.Opened(Peer{Peer: member.Peer{ID: member.ID{Origin: by, Boot: 5}}}, Shown{}, "192.0.2.9", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := at.Add(time.Minute)
-	s.Receive(&replica.Snapshot{Entries: []replica.Entry{entry(t, o, placed(o, 1, "1"), at)}}, later)
-	if got := n.Ways(later).Arrivals; len(got) != 1 || got[o] != (Arrival{From: by, At: later}) {
-		t.Errorf("arrivals %v", got)
+	now := at
+	arrivals := func(what string, want map[clustermesh.Origin]clustermesh.Origin) {
+		t.Helper()
+		got := n.Ways(now).Arrivals
+		if len(got) != len(want) {
+			t.Errorf("%s: arrivals %v", what, got)
+		}
+		for o, from := range want {
+			if r, _ := n.replica.Record(o); got[o].From != from || got[o].Stamp != r.Stamp {
+				t.Errorf("%s: %s came as %+v, want %s from %s", what, o, got[o], r.Stamp, from)
+			}
+		}
 	}
+	now = now.Add(time.Minute)
+	s.Receive(&replica.Snapshot{Entries: []replica.Entry{entry(t, o, placed(o, 1, "1"), at)}}, now)
+	arrivals("a record came", map[clustermesh.Origin]clustermesh.Origin{o: by})
+	if got := n.Ways(now).Arrivals[o].At; !got.Equal(now) {
+		t.Errorf("it came at %s, want %s", got, now)
+	}
+	n.Publish(placed(self, 0, "1"), now)
+	arrivals("a record was written", map[clustermesh.Origin]clustermesh.Origin{o: by, self: self})
+	written := n.Ways(now).Arrivals[self]
+	now = now.Add(time.Minute)
+	n.Publish(placed(self, 0, "2"), now)
+	arrivals("it was written again", map[clustermesh.Origin]clustermesh.Origin{o: by, self: self})
+	if got := n.Ways(now).Arrivals[self]; !got.At.Equal(now) || got.Stamp.Compare(written.Stamp) <= 0 {
+		t.Errorf("after %+v it was written as %+v", written, got)
+	}
+	n.ways.arrivals[o] = Arrival{From: by, At: at}
+	arrivals("what came is not held any more", map[clustermesh.Origin]clustermesh.Origin{self: self})
 }

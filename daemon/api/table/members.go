@@ -10,7 +10,7 @@ import (
 
 // Members shows clusters, and below each its nodes.
 var Members = Table[api.Member]{
-	Name: func(m api.Member) string { return strings.TrimSuffix(m.Cluster+"/"+m.Node, "/") },
+	Name: api.Member.Name,
 	Columns: []Column[api.Member]{
 		{Name: "MEMBER", Cell: text(func(m api.Member) string {
 			if m.Node != "" {
