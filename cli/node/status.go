@@ -1,5 +1,5 @@
 // Package node has the commands that ask the daemon on this node: status, services, exports,
-// explain, backends, flows, top, nodes, members, policy, graph, peer and version.
+// explain, backends, flows, top, nodes, members, trace, policy, graph, peer and version.
 //
 // Inputs are flags and the daemon's answers (package daemon/api); outputs are text and an exit code.
 // peer add and peer remove also change the file of pinned machines. It must not know how answers are

@@ -85,7 +85,7 @@ func newRoot(e env) *cobra.Command {
 	version := node.VersionCommand(a)
 	a.AskFlags(version)
 	queries := []*cobra.Command{node.StatusCommand(a), node.CheckCommand(a, fleet.CheckBefore), node.ServicesCommand(a), node.ExportsCommand(a), node.ExplainCommand(a),
-		node.BackendsCommand(a), node.FlowsCommand(a), node.TopCommand(a), nodes, node.MembersCommand(a), node.PolicyCommand(a), node.GraphCommand(a), node.TimelineCommand(a), node.LogsCommand(a), node.PingCommand(a), node.UICommand(a)}
+		node.BackendsCommand(a), node.FlowsCommand(a), node.TopCommand(a), nodes, node.MembersCommand(a), node.TraceCommand(a), node.PolicyCommand(a), node.GraphCommand(a), node.TimelineCommand(a), node.LogsCommand(a), node.PingCommand(a), node.UICommand(a)}
 	a.AskFlags(queries...)
 	addGroup(root, groupNode, "Ask straitd, on this node or by a kubeconfig:", append(queries, node.PeerCommand(a, e.proxied), node.SupportCommand(a))...)
 	addGroup(root, groupKernel, "Read or change this node's kernel maps, as root:", kernel.BPFCommand(a, e.kernel), kernel.OptOutCommand(a, e.kernel))

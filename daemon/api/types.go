@@ -1,5 +1,5 @@
 // Package api is the contract between a daemon and those that ask it: the answers (types.go,
-// answer.go), why there is none (failure.go), and what follows from an answer alone.
+// answer.go), why there is none (failure.go), and what follows from answers alone.
 //
 // Inputs are what package daemon knows; outputs are values with a form in JSON. It must not know how
 // answers are computed, who carries them (server, client), nor how they are shown (table).

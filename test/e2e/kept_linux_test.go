@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -30,6 +31,7 @@ func TestDemoKept(t *testing.T) {
 		t.Errorf("strait demo up: %v", err) // what it left up is still worth a look
 	}
 	t.Run("explain", func(t *testing.T) { explains(t, bin) })
+	t.Run("trace", func(t *testing.T) { tracesRecords(t, bin) })
 	t.Run("maps", func(t *testing.T) { mapsReadable(t, bin) })
 	t.Run("pages", func(t *testing.T) { pagesHold(t, bin) })
 }
@@ -101,6 +103,40 @@ func explains(t *testing.T, bin string) {
 			}
 			if len(f.Endpoints) < 2 {
 				t.Errorf("a frontend with %d endpoints, want those of 2 clusters", len(f.Endpoints))
+			}
+		}
+	}
+}
+
+// tracesRecords follows the records of a service: those of its own cluster to their writers, as far as
+// daemons of that cluster passed them on, and those of the other one until they leave this one.
+func tracesRecords(t *testing.T, bin string) {
+	for _, s := range find(t, bin, "strait.sock") {
+		out, err := exec.Command(filepath.Join(bin, "strait"), "--socket", s, "trace", "default/serve", "-o", "json").Output()
+		if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 3) { // 3: the other cluster is not asked
+			t.Fatalf("strait trace: %v\n%s", err, out)
+		}
+		var answer struct {
+			SeenFrom struct{ Cluster, Node string }
+			Items    []struct {
+				Origin, Outcome string
+				Hops            []struct {
+					Node, Stamp      string
+					Written, Unasked bool
+				}
+			}
+		}
+		if err := json.Unmarshal(out, &answer); err != nil {
+			t.Fatalf("%v in:\n%s", err, out)
+		}
+		if len(answer.Items) != 6 { // two clusters of two nodes
+			t.Errorf("%d records, want 6:\n%s", len(answer.Items), out)
+		}
+		for _, x := range answer.Items {
+			cluster, _, _ := strings.Cut(x.Origin, "/")
+			last := x.Hops[len(x.Hops)-1]
+			if own := cluster == answer.SeenFrom.Cluster; own && !last.Written || !own && !last.Unasked || x.Hops[0].Stamp == "" || x.Outcome == "hangs" {
+				t.Errorf("from %s/%s, the record of %s: %+v", answer.SeenFrom.Cluster, answer.SeenFrom.Node, x.Origin, x)
 			}
 		}
 	}

@@ -27,6 +27,8 @@ type View struct {
 	Flows    []api.Flow
 	History  []api.HistoryItem
 	Logs     []api.LogLine
+	// Members are one pinned cluster if it is nil.
+	Members []api.Member
 }
 
 // Source is a View that tests may change while a server answers from it.
@@ -128,11 +130,14 @@ func (s *Source) Peers() *api.PeerList {
 	return api.NewPeerList(v.Status.Viewpoint(), []api.Guest{{Name: "laptop", Range: []netip.Prefix{netip.MustParsePrefix("10.99.0.2/32")}}})
 }
 
-// MemberList is one pinned cluster; nil without a view.
+// MemberList is that of the view; nil without a view.
 func (s *Source) MemberList() *api.MemberList {
 	v := s.view.Load()
 	if v == nil {
 		return nil
+	}
+	if v.Members != nil {
+		return api.NewMemberList(v.Status.Viewpoint(), v.Members)
 	}
 	return api.NewMemberList(v.Status.Viewpoint(), []api.Member{{Cluster: "a", State: "here", Pinned: true, Keys: []string{"SHA256:a"}}})
 }
