@@ -134,6 +134,10 @@ monitoring: build ## ask every query of the dashboards of a Prometheus that scra
 	@test/setup.sh prometheus nftables curl
 	@$(GOTEST) monitoring
 
+.PHONY: many
+many: check-go ## run sixty daemons in namespaces: what they send until each hears each, deaths, and a cluster that is cut off; needs root
+	@$(GOTEST) many
+
 .PHONY: diagnose
 diagnose: check-go ## cause twenty faults, as root, and see each named within 10 s by status, check, a metric and the page, and cured
 	@test/setup.sh nftables wireguard-tools

@@ -270,8 +270,8 @@ var Table = []Package{
 	{Path: "test/supply", Tests: []string{"test/pages"}},
 	// Looks at the page of strait ui, and at the documentation site, in a browser.
 	{Path: "test/web", Tests: []string{"docs", "daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
-	// Prometheus with the chart's alerts, for tests of what fires.
-	{Path: "test/alerts"},
+	{Path: "test/alerts"}, // Prometheus with the chart's alerts, for tests of what fires
+	{Path: "test/many", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "daemon/api/client", "internal/fabric"}}, // sixty daemons
 	// Looks at the metrics with a real Prometheus, and asks daemons as the CLI does.
 	{Path: "test/monitoring", Tests: []string{"daemon/api", "daemon/api/client", "demo/lab", "test/alerts"}},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},
@@ -417,7 +417,7 @@ var Dependencies = []Dependency{
 	{
 		Path:   "github.com/vishvananda/netlink",
 		Owners: []string{"datapath/route", "demo/lab", "internal/fabric", "internal/testutil", "test/bench", "test/bench/ipvs", "test/kubelab"},
-		Tests:  []string{"cli/connectivity/agent", "datapath/wireguard", "datapath/netfilter", "test/clients", "test/faults", "test/kube"},
+		Tests:  []string{"cli/connectivity/agent", "datapath/wireguard", "datapath/netfilter", "test/clients", "test/faults", "test/kube", "test/many"},
 		Why:    "in the daemon only route uses it; the labs, fabric, testutil, bench and tests build networks with it; ipvs speaks to IPVS with it",
 	},
 	{

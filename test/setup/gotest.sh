@@ -6,7 +6,7 @@
 #
 # Every package with tests is in exactly one SET, so that `make test` runs each package once; but for
 # test/kube, whose TestOps alone is the set ops, and test/faults, whose TestDiagnose is the set diagnose:
-#   arch, script, e2e, web, monitoring   test/arch, test/script, test/e2e, test/web, test/monitoring
+#   arch, script, e2e, web, monitoring, many   the package of that name below test
 #   cni                 test/cni
 #   ops                 TestOps of test/kube, which has a lab of its own
 #   diagnose            TestDiagnose of test/faults, which measures times
@@ -40,6 +40,7 @@ packages() {
         */test/e2e) s=e2e ;;
         */test/web) s=web ;;
         */test/monitoring) s=monitoring ;;
+        */test/many) s=many ;;
         */test/cni) s=cni ;;
         */test/kube) s='kube ops' ;;
         */test/faults) s='kernel diagnose' ;;
@@ -72,7 +73,7 @@ fi
 list=$(packages "$set_")
 [ -n "$list" ] || { echo "no package with tests in the set $set_" >&2; exit 1; }
 # A limit ends what hangs. On a busy machine, a package of unit has taken 10 minutes, and one of kernel 16.
-# e2e runs without the race detector: it starts the demo's processes, and itself only waits.
+# e2e and many run without the race detector: they start processes, and themselves only wait.
 race= parallel= timeout=30m parts=
 case $set_ in
   unit) useRace ;;

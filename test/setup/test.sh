@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 # What runs together, a row after the other; the lanes of a row are separated by "|".
 rows=(
   "setup build"
-  "e2e web monitoring diagnose | compile lint arch"
+  "e2e web monitoring diagnose many | compile lint arch"
   "unit kernel script | generate-check fuzz-check"
 )
 # These steps compute, and run at low priority so that they do not disturb steps that measure time.
