@@ -106,7 +106,9 @@ func (s *session) Receive(frame []byte) error {
 	if err != nil {
 		return err
 	}
-	s.do(func(_ *node.Node, now time.Time) { s.peer.Receive(message, now) })
+	for _, part := range replica.Parts(message) { // the lock is free between them
+		s.do(func(_ *node.Node, now time.Time) { s.peer.Receive(part, now) })
+	}
 	return nil
 }
 

@@ -17,7 +17,7 @@ const (
 
 // ask is what was asked for since the last tick, and whom. An offer proves nothing: the version can be
 // one that does not exist. So a doubted peer is second choice, and another peer that offers the record is
-// remembered: it is asked with the next tick if nothing came.
+// remembered: it is asked after a moment if nothing came.
 type ask struct {
 	version Version
 	from    Peer
@@ -30,13 +30,18 @@ type ask struct {
 func (r *Replica) asks(from Peer, offer Offer, doubted bool) bool {
 	now, any := r.asked[offer.Origin]
 	next := ask{version: offer.Version, from: from, doubted: doubted}
+	_, held := r.entries[offer.Origin]
+	of := r.servedOf(from)
 	switch {
+	case !any && !held && of.asks >= maxNewAsks:
+		return false
 	case !any && doubted && r.doubts.asks >= maxDoubtedAsks, any && doubted && !now.doubted:
 		return false
 	case any && now.doubted == doubted && offer.Version.Compare(now.version) <= 0:
 		if from != now.from && now.older.Compare(offer.Version) < 0 {
 			now.other, now.older = from, offer.Version
 			r.asked[offer.Origin] = now
+			r.others.add(offer.Origin)
 		}
 		return false
 	case any && now.doubted == doubted:
@@ -45,14 +50,48 @@ func (r *Replica) asks(from Peer, offer Offer, doubted bool) bool {
 	if doubted {
 		r.doubts.asks++
 	}
+	if !any && !held {
+		of.asks++
+	}
 	r.asked[offer.Origin] = next
 	return true
 }
 
-// tickAsked asks others for what did not come.
-func (r *Replica) tickAsked() (out Output) {
+// others are the origins for whose records another peer is to be asked after a moment: one that answers
+// needs less. What is new must not wait longer because a peer offers what it does not have.
+type others struct{ fresh, due map[clustermesh.Origin]bool }
+
+func (o *others) add(of clustermesh.Origin) {
+	if o.fresh == nil {
+		o.fresh = map[clustermesh.Origin]bool{}
+	}
+	o.fresh[of] = true
+}
+
+// pulseAsked asks others for what did not come since the last pulse. A newcomer, which asks for much at
+// once, waits until the next tick.
+func (r *Replica) pulseAsked() Output {
+	due := map[clustermesh.Origin]ask{}
+	for o := range r.others.due {
+		if a, any := r.asked[o]; any && a.other != (Peer{}) && r.synced {
+			due[o] = a
+			delete(r.asked, o)
+		}
+	}
+	r.others.due, r.others.fresh = r.others.fresh, nil
+	return r.askOthers(due)
+}
+
+// tickAsked asks others for what did not come, and begins to count again.
+func (r *Replica) tickAsked() Output {
 	due := r.asked
 	r.asked, r.doubts = map[clustermesh.Origin]ask{}, doubts{of: map[Peer]int{}}
+	clear(r.served)
+	return r.askOthers(due)
+}
+
+// askOthers asks the other peers that offer records.
+func (r *Replica) askOthers(due map[clustermesh.Origin]ask) (out Output) {
 	want := map[Peer][]clustermesh.Origin{}
 	for _, o := range slices.SortedFunc(maps.Keys(due), clustermesh.Origin.Compare) {
 		if a := due[o]; a.other != (Peer{}) && r.members[a.other] {
@@ -87,7 +126,9 @@ type doubts struct {
 // answers reports whether a question of a peer is answered now.
 func (r *Replica) answers(p Peer, doubted bool) bool {
 	if !doubted {
-		return true
+		of := r.servedOf(p)
+		of.answers++
+		return of.answers <= maxAnswers
 	}
 	if r.doubts.answers >= maxDoubtedAnswers || r.doubts.of[p] >= maxDoubtedOfOne {
 		return false

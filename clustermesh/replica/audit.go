@@ -28,6 +28,7 @@ func (r *Replica) Connected(p Peer, whole bool) (out Output) {
 		return r.Dropped(p)
 	}
 	r.audit.whole[p] = true
+	r.sendAgain(p)
 	out.send(p, &Hello{Speaks: SpeaksHints, Sum: r.root(), Sender: r.sender()})
 	r.meet(&out, p)
 	return out
@@ -35,6 +36,7 @@ func (r *Replica) Connected(p Peer, whole bool) (out Output) {
 
 // Dropped is called when messages to a peer were not sent, because too many waited.
 func (r *Replica) Dropped(p Peer) (out Output) {
+	r.sendAgain(p)
 	out.send(p, r.open(p))
 	return out
 }

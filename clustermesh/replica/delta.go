@@ -123,10 +123,12 @@ func (r *Replica) sendNews(out *Output, to []Peer, all []change) {
 // which is opened once a tick.
 func (r *Replica) receiveDelta(from Peer, d *Delta, doubted bool) (out Output) {
 	s, faults := &Snapshot{items: map[clustermesh.Origin]DeltaItem{}}, maxFaults
+	of := r.servedOf(from)
 	var missing []Offer
 	for _, item := range d.Items {
 		o, any := r.origins[item.Of]
 		held := r.entries[o]
+		_, twice := s.items[o]
 		switch {
 		case !any && r.synced && !r.audit.asked:
 			r.audit.asked = true
@@ -134,13 +136,15 @@ func (r *Replica) receiveDelta(from Peer, d *Delta, doubted bool) (out Output) {
 		case !any:
 		case item.Version == held.version:
 			if !doubted {
-				r.came(o)
+				r.gotOld(o)
 			}
-		case held.version.Sum != item.Base || doubted: // what it costs to apply it, a doubted peer could ask often
+		case held.version.Sum != item.Base, doubted, twice, of.wrong >= maxWrong:
+			// To apply it costs a thousand times what it costs to send one that is wrong.
 			missing = append(missing, Offer{Origin: o, Version: item.Version})
 		default:
 			e, err := item.patch(held, &faults)
 			if err != nil || e.version != item.Version || e.Record.Origin != o {
+				of.wrong++
 				missing = append(missing, Offer{Origin: o, Version: item.Version}) // the difference is wrong
 				continue
 			}

@@ -36,11 +36,14 @@ func (h *hints) add(to Peer, all []change) {
 }
 
 // Waits reports whether there is anything for Pulse to do.
-func (r *Replica) Waits() bool { return len(r.hints.fresh)+len(r.hints.due) > 0 }
+func (r *Replica) Waits() bool {
+	return len(r.hints.fresh)+len(r.hints.due)+len(r.others.fresh)+len(r.others.due) > 0
+}
 
-// Pulse sends what has waited since the last time. It is called tens of milliseconds after that, or
-// after Waits became true.
+// Pulse sends what has waited since the last time, and asks others for what has not come since then. It
+// is called tens of milliseconds after that, or after Waits became true.
 func (r *Replica) Pulse() (out Output) {
+	out = r.pulseAsked()
 	due := r.hints.due
 	r.hints.due, r.hints.fresh = r.hints.fresh, nil
 	for _, p := range slices.SortedFunc(maps.Keys(due), clustermesh.Origin.Compare) {

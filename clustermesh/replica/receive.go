@@ -37,7 +37,11 @@ func (r *Replica) receive(from Peer, m Message) (out Output) {
 		m = d.Message
 	}
 	switch m.(type) {
-	case *Want, *Digest, *Vector, *Root, *Sums, *Buckets, *Listing:
+	case *Want: // each record is sent once, so a believed peer can ask for as many as it likes
+		if doubts && !r.answers(from, doubts) {
+			return Output{}
+		}
+	case *Digest, *Vector, *Root, *Sums, *Buckets, *Listing:
 		if !r.answers(from, doubts) {
 			return Output{}
 		}
@@ -85,7 +89,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
 		o := e.Record.Origin
 		_, wanted := r.asked[o]
 		if !doubted {
-			r.came(o)
+			r.gotOld(o)
 		}
 		if !r.newer(e) || r.left(o) {
 			continue
@@ -102,6 +106,7 @@ func (r *Replica) receiveSnapshot(from Peer, s *Snapshot, doubted bool) Output {
 		if _, differs := s.items[o]; !ok && differs {
 			// What is held can have another seal. The whole record shows whether its writer is to
 			// blame.
+			r.servedOf(from).wrong++
 			again = append(again, Offer{Origin: o, Version: e.version})
 			continue
 		}
@@ -148,6 +153,15 @@ func (r *Replica) judge(from Peer, e Entry) (clustermesh.Record, clustermesh.Pro
 // came notes that a record is not waited for any more. What a doubted peer sends must be valid for that.
 func (r *Replica) came(o clustermesh.Origin) {
 	delete(r.asked, o)
+	delete(r.missing, o)
+}
+
+// gotOld notes that a believed peer sent what it has of a record. If that is not what another one
+// offers, that one is still to be asked.
+func (r *Replica) gotOld(o clustermesh.Origin) {
+	if r.asked[o].other == (Peer{}) {
+		delete(r.asked, o)
+	}
 	delete(r.missing, o)
 }
 
@@ -247,9 +261,9 @@ func (r *Replica) receiveWant(from Peer, w *Want) Output {
 }
 
 // sendSnapshots sends records in chunks, the smallest first, so that one large record does not hold
-// up the rest.
+// up the rest; and none that the peer was sent since the last tick.
 func (r *Replica) sendSnapshots(out *Output, to Peer, entries []Entry) {
-	entries = slices.Clone(entries)
+	entries = r.unsent(to, entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.size - b.size })
 	for len(entries) > 0 {
 		n, size := 0, 0

@@ -115,7 +115,9 @@ type Replica struct {
 	// asked is what was asked for since the last tick, so that each version is asked for once.
 	asked  map[clustermesh.Origin]ask
 	doubts doubts
+	served map[Peer]*served // since the last tick
 	hints  hints
+	others others
 	audit  audit
 	// hellos are those of neighbours.
 	hellos map[Peer]greeting
@@ -162,6 +164,7 @@ func New(cfg Config, held []Entry) *Replica {
 		digests:  map[clustermesh.ClusterName]digest{},
 		asked:    map[clustermesh.Origin]ask{},
 		doubts:   doubts{of: map[Peer]int{}},
+		served:   map[Peer]*served{},
 		audit:    audit{whole: map[Peer]bool{}},
 		hellos:   map[Peer]greeting{},
 		asking:   asking{since: map[Peer]int{}, sure: map[Peer]bool{}},
