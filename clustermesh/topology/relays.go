@@ -22,7 +22,8 @@ const (
 
 // Relays is a topology in which a few nodes of each cluster pass on what others write. A node keeps
 // streams to two of them, its homes; the relays of a cluster to each other, and to at most one of
-// each other cluster. Older daemons have a stream to everybody. Packets travel as in FullMesh.
+// each other cluster, or two if they are alone in theirs. Older daemons have a stream to everybody.
+// Packets travel as in FullMesh.
 type Relays struct{ FullMesh }
 
 var _ Topology = Relays{}
@@ -100,7 +101,7 @@ type relayWays struct {
 	// linked to.
 	relay bool
 	mates []clustermesh.Origin
-	links map[clustermesh.ClusterName]link
+	links map[clustermesh.ClusterName][]link
 	// first and second are the nodes whose first and second home it is.
 	first, second []clustermesh.Origin
 	// older are daemons that have a stream to everybody.
@@ -109,18 +110,21 @@ type relayWays struct {
 	neighbours []clustermesh.Origin
 }
 
-// link is a stream between relays of two clusters: the at-th of so many between the two.
+// link is a stream between relays of two clusters: the at-th of so many between the two. So many
+// copies of what a node wrote travel on these.
 type link struct {
-	to     clustermesh.Origin
-	at, of int
+	to             clustermesh.Origin
+	at, of, copies int
 }
 
 // relayWaysOf returns those of a node among the members of a view.
 func relayWaysOf(v View) relayWays {
 	w := relayWaysIn(v)
 	out := slices.Concat(w.homes, w.mates, w.first, w.second)
-	for _, l := range w.links {
-		out = append(out, l.to)
+	for _, links := range w.links {
+		for _, l := range links {
+			out = append(out, l.to)
+		}
 	}
 	w.neighbours = distinct(out, w.older)
 	return w
@@ -155,15 +159,18 @@ func relayWaysIn(v View) relayWays {
 }
 
 // linksOf returns those of the at-th of the relays of the view's own cluster. Of the relays of two
-// clusters, as many have a stream as the smaller one has, each to another one.
-func linksOf(v View, at, relays int) map[clustermesh.ClusterName]link {
+// clusters, as many have a stream as the smaller one has, each to another one. A relay that is alone
+// has two, so that one of the other cluster cannot keep it from all others.
+func linksOf(v View, at, relays int) map[clustermesh.ClusterName][]link {
 	by := v.others()
-	out := make(map[clustermesh.ClusterName]link, len(by))
+	out := make(map[clustermesh.ClusterName][]link, len(by))
 	for c, all := range by {
 		theirs := v.relaysOf(all)
-		if r := min(relays, len(theirs)); at < r {
-			to := int((hashOf(string(v.Self.Cluster)) + hashOf(string(c)) + uint64(r-at)) % uint64(r))
-			out[c] = link{to: theirs[to].origin, at: at, of: r}
+		r := max(min(relays, len(theirs)), min(copies, max(relays, len(theirs))))
+		for i := at; i < r; i += relays {
+			to := int((hashOf(string(v.Self.Cluster)) + hashOf(string(c)) + uint64(r-i)) % uint64(r))
+			l := link{to: theirs[to%len(theirs)].origin, at: i, of: r, copies: min(copies, len(theirs))}
+			out[c] = append(out[c], l)
 		}
 	}
 	return out
@@ -219,14 +226,14 @@ func (w relayWays) serve(to *Spread, news News, neighbours []clustermesh.Origin)
 func (w relayWays) pass(to *Spread, writer clustermesh.Origin) {
 	from := hashOf(string(writer.Cluster), string(writer.Node))
 	for _, c := range slices.Sorted(maps.Keys(w.links)) {
-		l := w.links[c]
-		// How far this one is from the first that passes it on, around the links between the two
-		// clusters.
-		switch far := (uint64(l.at) + uint64(l.of) - (from+hashOf(string(c)))%uint64(l.of)) % uint64(l.of); {
-		case far < copies:
-			to.Records = append(to.Records, l.to)
-		case far == copies:
-			to.Hints = append(to.Hints, l.to)
+		for _, l := range w.links[c] {
+			// How far it is from the first that passes it on, around the links between the two clusters.
+			switch far := (l.at + l.of - int((from+hashOf(string(c)))%uint64(l.of))) % l.of; {
+			case far < l.copies:
+				to.Records = append(to.Records, l.to)
+			case far == l.copies:
+				to.Hints = append(to.Hints, l.to)
+			}
 		}
 	}
 }

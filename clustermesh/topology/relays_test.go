@@ -102,7 +102,7 @@ func TestRelayWays(t *testing.T) {
 
 // TestRelayDies: with one relay of each cluster dead and not noticed, whoever lives gets the record or an offer.
 func TestRelayDies(t *testing.T) {
-	all := clusterset(40, 80, 5, 3, 100)
+	all := clusterset(40, 80, 5, 3, 100, 1)
 	ways := waysOf(all)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
