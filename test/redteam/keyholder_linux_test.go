@@ -27,9 +27,7 @@ type keyholder struct {
 	w    *world
 	self stream.Peer
 	udp  *net.UDPConn
-	// asked has the nodes that asked it for records, and heard the entries that it was sent, by
-	// origin.
-	asked, heard *sync.Map
+	everybody
 }
 
 // keyholder speaks in the name of a daemon, of a cluster with a UID.
@@ -41,27 +39,42 @@ func (w *world) keyholder(as clustermesh.Origin, uid string) *keyholder {
 // keyholderWith has a node's key besides, and shows a statement.
 func (w *world) keyholderWith(mine stream.Credentials, as clustermesh.Origin, uid string) *keyholder {
 	w.Helper()
+	host := everybody{asked: &sync.Map{}, heard: &sync.Map{}, at: numbered, received: func(clustermesh.Origin, []byte) {}}
+	return w.keyholderAt(mine, as, uid, host)
+}
+
+// keyholderAt speaks with daemons where its host finds them.
+func (w *world) keyholderAt(mine stream.Credentials, as clustermesh.Origin, uid string, host everybody) *keyholder {
+	w.Helper()
 	var self stream.Peer
 	self.Origin, self.Boot, self.UID = as, uint64(time.Now().UnixNano()), uid
-	asked, heard := &sync.Map{}, &sync.Map{}
-	s, err := stream.New(self.Peer, w.keys, mine, everybody{asked, heard}, stream.Services{}, slog.New(slog.DiscardHandler))
+	s, err := stream.New(self.Peer, w.keys, mine, host, stream.Services{}, slog.New(slog.DiscardHandler))
 	w.must(err)
 	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: stranger(20).AsSlice()})
 	w.must(err)
 	w.Cleanup(func() { udp.Close() })
-	return &keyholder{s, w, self, udp, asked, heard}
+	return &keyholder{s, w, self, udp, host}
 }
 
 // everybody is the stream.Host of a keyholder, which talks to all daemons where the daemons of this test are.
-type everybody struct{ asked, heard *sync.Map }
+type everybody struct {
+	// asked has the nodes that asked for records, and heard the entries that were sent, by origin.
+	asked, heard *sync.Map
+	// at is where a daemon is, and received is called with what it sends.
+	at       func(clustermesh.Origin) netip.AddrPort
+	received func(from clustermesh.Origin, message []byte)
+}
 
-func (everybody) Addr(o clustermesh.Origin) netip.AddrPort {
+// numbered is where the daemon of a cluster is that has one.
+func numbered(o clustermesh.Origin) netip.AddrPort {
 	return gossipOf(map[clustermesh.ClusterName]byte{"west": westNumber, "east": eastNumber, "north": northNumber}[o.Cluster])
 }
-func (everybody) Missed(clustermesh.Origin, netip.AddrPort) {}
-func (everybody) Connected(clustermesh.Origin, bool)        {}
-func (everybody) Dropped(clustermesh.Origin)                {}
-func (everybody) WrongKey(string)                           {}
+
+func (e everybody) Addr(o clustermesh.Origin) netip.AddrPort { return e.at(o) }
+func (everybody) Missed(clustermesh.Origin, netip.AddrPort)  {}
+func (everybody) Connected(clustermesh.Origin, bool)         {}
+func (everybody) Dropped(clustermesh.Origin)                 {}
+func (everybody) WrongKey(string)                            {}
 
 func (e everybody) Admit(p stream.Peer, _ string) (stream.Session, bool, error) {
 	return hearing{e, p.Origin}, false, nil
@@ -82,6 +95,7 @@ func (h hearing) Receive(message []byte) error {
 	if len(message) == 0 {
 		return nil
 	}
+	h.received(h.from, message)
 	m, err := replica.Decode(message)
 	if err != nil {
 		return nil
@@ -138,8 +152,8 @@ func (k *keyholder) joins(nodes ...clustermesh.Origin) (end func()) {
 	}
 	k.Follow(follows)
 	stay := during(100*time.Millisecond, func(n int) {
-		for _, o := range nodes {
-			k.throws(everybody{}.Addr(o), isAt(k.self.ID.String(), gossipOf(mallory), k.self.UID, n+1))
+		for _, o := range nodes[:min(len(nodes), 3)] { // who tell the others
+			k.throws(k.at(o), isAt(k.self.ID.String(), gossipOf(mallory), k.self.UID, n+1))
 		}
 	})
 	return func() { stay(); l.Close(); cancel(); all.Wait() }

@@ -51,7 +51,8 @@ func (w *world) spies(as, on clustermesh.Origin, shows stream.Credentials) (stat
 	w.Helper()
 	var self stream.Peer
 	self.Origin, self.Boot = as, uint64(time.Now().UnixNano())
-	s, err := stream.New(self.Peer, w.keys, shows, spy{}, stream.Services{Answerer: spy{}}, slog.New(slog.DiscardHandler))
+	host := spy{everybody{at: numbered}}
+	s, err := stream.New(self.Peer, w.keys, shows, host, stream.Services{Answerer: host}, slog.New(slog.DiscardHandler))
 	w.must(err)
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Query(ctx, on) }
 	c := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 5 * time.Second}
