@@ -3,6 +3,7 @@ package redteam
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -17,14 +18,13 @@ import (
 	"strait.io/strait/clustermesh/gossip"
 	"strait.io/strait/clustermesh/gossip/stream"
 	"strait.io/strait/clustermesh/replica"
-	"strait.io/strait/clustermesh/topology"
 	"strait.io/strait/daemon/api"
 	"strait.io/strait/daemon/api/client"
 	"strait.io/strait/internal/testutil"
 )
 
-// The relays of west, which has so many nodes that there are some. The first home of n1 is hostile: it has
-// the key of its node and is believed, and east has a stream to it.
+// The relays of west, which has so many nodes that there are some: so the hash of their names has it. The
+// first home of n1 is hostile: it has the key of its node and is believed, and east has a stream to it.
 const (
 	crowdSize              = 22
 	crowdNumber            = 100 // that of its first node
@@ -42,14 +42,16 @@ type crowd struct {
 	all   []clustermesh.Origin
 	// made counts the changes that they made.
 	made int
-	// k is the hostile relay, own its record, and near are those to which it has streams.
-	k    *keyholder
-	own  replica.Entry
-	near []clustermesh.Origin
+	// k is the hostile relay, own its record, and others are all other nodes: it has streams to all.
+	k      *keyholder
+	own    replica.Entry
+	others []clustermesh.Origin
 
 	mu sync.Mutex
 	// bytes are what the hostile relay got from each, and reports how often each said whom it hears.
 	bytes, reports map[clustermesh.Origin]int
+	// echoed is true once n1 has sent the record that drained asks for.
+	echoed bool
 	// passes is called with what it gets. Nil passes nothing on.
 	passes func(from clustermesh.Origin, message []byte)
 }
@@ -102,7 +104,19 @@ func newCrowd(t *testing.T) *crowd {
 	c.nodes[otherRelay].Publish(c.content(otherRelay, crowdPod(otherRelay)))
 	c.betrays()
 	c.arrives(c.west, crowdPod(otherRelay), true)
+	c.settles()
 	return c
+}
+
+// settles waits until changes arrive soon, as they do once all daemons see the same members.
+func (c *crowd) settles() {
+	c.Helper()
+	testutil.Eventually(c, patience, func() error {
+		if worst := slices.Max(c.changes(5)); worst > time.Second {
+			return fmt.Errorf("changes take up to %s", worst)
+		}
+		return nil
+	})
 }
 
 func crowdKey(i int) authority.PrivateKey { return sha256.Sum256(fmt.Appendf(nil, "r%d", i)) }
@@ -145,14 +159,7 @@ func crowdPod(i int) netip.Addr {
 func (c *crowd) betrays() {
 	c.Helper()
 	self := crowdNode(hostileRelay)
-	view := func(o clustermesh.Origin) topology.Ways {
-		return topology.Relays{}.Ways(topology.View{Self: o, Members: c.all})
-	}
-	first := view(self).Spread(topology.News{From: crowdNode(otherRelay), Writer: crowdNode(otherRelay)}, nil).Records
-	c.near = view(self).Neighbours()
-	if !slices.Contains(first, c.all[0]) || !slices.Contains(c.near, c.all[1]) {
-		c.Fatalf("%s is the first home of %v, and has streams to %v: choose other names", self, first, c.near)
-	}
+	c.others = slices.DeleteFunc(slices.Clone(c.all), func(o clustermesh.Origin) bool { return o == self })
 	key, content := crowdKey(hostileRelay), c.content(hostileRelay)
 	statement, err := authority.Statement{
 		Cluster: self.Cluster, Node: self.Node, Key: key.Public(), Addresses: content.Node.Addresses, Prefixes: content.Node.Prefixes, Serial: 1,
@@ -161,10 +168,10 @@ func (c *crowd) betrays() {
 	mine := stream.Credentials{Key: key.Signer(), Statement: func() []byte { return statement }}
 	c.k = c.keyholderAt(mine, self, "", everybody{asked: &sync.Map{}, heard: &sync.Map{}, at: crowdAt, received: c.received})
 	c.own = c.sealed(c.forge(self, 0, content), key, statement)
-	c.Cleanup(c.k.joins(c.near...))
+	c.Cleanup(c.k.joins(c.others...))
 	homes := []clustermesh.Origin{crowdNode(secondHome), self}
 	testutil.Eventually(c, patience, func() error {
-		for _, o := range c.near {
+		for _, o := range c.others {
 			c.k.says(o, &replica.Snapshot{Entries: []replica.Entry{c.own}})
 			c.k.says(o, &replica.Want{Origins: c.all})
 		}
@@ -173,8 +180,10 @@ func (c *crowd) betrays() {
 				return fmt.Errorf("the hostile relay has not heard %s", o)
 			}
 		}
-		if streams, err := c.west.streams(); err != nil || !slices.Equal(streams, homes) {
-			return fmt.Errorf("n1 has streams to %v, want %v: %w", streams, homes, err)
+		of, err1 := c.west.streams()
+		far, err2 := c.east.streams()
+		if err := errors.Join(err1, err2); err != nil || !slices.Equal(of, homes) || !slices.Contains(far, self) {
+			return fmt.Errorf("n1 has streams to %v, want %v, and east to %v: %w", of, homes, far, err)
 		}
 		return nil
 	})
@@ -185,12 +194,37 @@ func (c *crowd) received(from clustermesh.Origin, message []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bytes[from] += len(message)
-	if m, err := replica.Decode(message); err == nil && m.Kind() == replica.KindLinks {
+	switch m, _ := replica.Decode(message); m := m.(type) {
+	case *replica.Links:
 		c.reports[from]++
+	case *replica.Snapshot:
+		for _, e := range m.Entries {
+			c.echoed = c.echoed || from == c.all[0] && e.Record.Origin == echo
+		}
 	}
 	if c.passes != nil {
 		c.passes(from, slices.Clone(message))
 	}
+}
+
+// echo is the record that only drained asks for.
+var echo = origin("east", "")
+
+// drained waits until n1 has taken all that the hostile relay has sent it.
+func (c *crowd) drained() {
+	c.Helper()
+	c.mu.Lock()
+	c.echoed = false
+	c.mu.Unlock()
+	testutil.Eventually(c, patience, func() error {
+		c.k.says(c.all[0], &replica.Want{Origins: []clustermesh.Origin{echo}})
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.echoed {
+			return errors.New("n1 is still busy with the flood")
+		}
+		return nil
+	})
 }
 
 // got returns how much the hostile relay got from a node: bytes, and reports of whom it hears.
