@@ -315,16 +315,20 @@ func TestLocalProperties(t *testing.T) {
 				t.Fatalf("derived Service %s is offered", name)
 			}
 		}
-		type id struct {
+		type listener struct {
 			s clustermesh.ServiceName
 			a netip.Addr
+			p clustermesh.EndpointPort
 		}
-		seen := map[id]bool{}
+		seen := map[listener]bool{}
 		for _, e := range got.Endpoints {
-			if !offered[e.Service] || seen[id{e.Service, e.Addr}] || !e.Addr.IsValid() {
-				t.Fatalf("endpoint %+v", e)
+			for _, p := range portsOrNone(e.Ports) {
+				l := listener{e.Service, e.Addr, p}
+				if !offered[e.Service] || seen[l] || !e.Addr.IsValid() {
+					t.Fatalf("endpoint %+v", e)
+				}
+				seen[l] = true
 			}
-			seen[id{e.Service, e.Addr}] = true
 		}
 		for _, p := range got.Problems {
 			if p.Object == "" || p.Message == "" || p.Try == "" || strings.Contains(p.String(), "\n") {
