@@ -41,7 +41,7 @@ func (r *Replica) asks(from Peer, offer Offer, doubted bool) bool {
 		if from != now.from && now.older.Compare(offer.Version) < 0 {
 			now.other, now.older = from, offer.Version
 			r.asked[offer.Origin] = now
-			r.others.add(offer.Origin)
+			r.others.put(offer.Origin, true)
 		}
 		return false
 	case any && now.doubted == doubted:
@@ -57,35 +57,23 @@ func (r *Replica) asks(from Peer, offer Offer, doubted bool) bool {
 	return true
 }
 
-// others are the origins for whose records another peer is to be asked after a moment: one that answers
-// needs less. What is new must not wait longer because a peer offers what it does not have.
-type others struct{ fresh, due map[clustermesh.Origin]bool }
-
-func (o *others) add(of clustermesh.Origin) {
-	if o.fresh == nil {
-		o.fresh = map[clustermesh.Origin]bool{}
-	}
-	o.fresh[of] = true
-}
-
 // pulseAsked asks others for what did not come since the last pulse. A newcomer, which asks for much at
 // once, waits until the next tick.
 func (r *Replica) pulseAsked() Output {
 	due := map[clustermesh.Origin]ask{}
-	for o := range r.others.due {
+	for o := range r.others.turn() {
 		if a, any := r.asked[o]; any && a.other != (Peer{}) && r.synced {
 			due[o] = a
 			delete(r.asked, o)
 		}
 	}
-	r.others.due, r.others.fresh = r.others.fresh, nil
 	return r.askOthers(due)
 }
 
 // tickAsked asks others for what did not come, and begins to count again.
 func (r *Replica) tickAsked() Output {
 	due := r.asked
-	r.asked, r.doubts = map[clustermesh.Origin]ask{}, doubts{of: map[Peer]int{}}
+	r.asked, r.doubts = map[clustermesh.Origin]ask{}, doubts{}
 	clear(r.served)
 	return r.askOthers(due)
 }
@@ -117,23 +105,20 @@ func (r *Replica) want(out *Output, from Peer, origins []clustermesh.Origin) {
 // originBytes and versionBytes are about how many bytes an origin and a version have on the wire.
 const originBytes, versionBytes = 24, 20
 
-// doubts counts what doubted peers caused since the last tick.
-type doubts struct {
-	asks, answers int
-	of            map[Peer]int // answers
-}
+// doubts counts what all doubted peers together caused since the last tick.
+type doubts struct{ asks, answers int }
 
 // answers reports whether a question of a peer is answered now.
 func (r *Replica) answers(p Peer, doubted bool) bool {
+	of := r.servedOf(p)
 	if !doubted {
-		of := r.servedOf(p)
 		of.answers++
 		return of.answers <= maxAnswers
 	}
-	if r.doubts.answers >= maxDoubtedAnswers || r.doubts.of[p] >= maxDoubtedOfOne {
+	if r.doubts.answers >= maxDoubtedAnswers || of.answers >= maxDoubtedOfOne {
 		return false
 	}
 	r.doubts.answers++
-	r.doubts.of[p]++
+	of.answers++
 	return true
 }

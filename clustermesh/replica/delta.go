@@ -196,7 +196,7 @@ func (r *Replica) spread(out *Output, from Peer, repaired bool, all []change) {
 func (r *Replica) sendTo(out *Output, to topology.Spread, all []change) {
 	r.sendNews(out, to.Records, all)
 	for _, p := range to.Hints {
-		r.hints.add(p, all)
+		r.hint(p, all)
 	}
 	if len(to.Offers) == 0 {
 		return

@@ -17,35 +17,46 @@ type Hint struct {
 
 func (v Version) half() uint32 { return uint32(v.Sum >> 32) }
 
-// hints are the origins of which neighbours are told after a moment what is held then: by that time
-// they should have it by another way, so that they need not ask.
-type hints struct {
-	fresh, due map[Peer]map[clustermesh.Origin]bool
+// delayed are origins, or peers, that wait for the pulse after the next one: for as long as that lasts at
+// least, and twice as long at most.
+type delayed[V any] struct{ fresh, due map[clustermesh.Origin]V }
+
+func (d *delayed[V]) put(o clustermesh.Origin, v V) {
+	if d.fresh == nil {
+		d.fresh = map[clustermesh.Origin]V{}
+	}
+	d.fresh[o] = v
 }
 
-func (h *hints) add(to Peer, all []change) {
-	if h.fresh == nil {
-		h.fresh = map[Peer]map[clustermesh.Origin]bool{}
-	}
-	if h.fresh[to] == nil {
-		h.fresh[to] = map[clustermesh.Origin]bool{}
+// turn returns those whose time has come.
+func (d *delayed[V]) turn() map[clustermesh.Origin]V {
+	due := d.due
+	d.due, d.fresh = d.fresh, nil
+	return due
+}
+
+func (d *delayed[V]) any() bool { return len(d.fresh)+len(d.due) > 0 }
+
+// hint has a neighbour told after a moment what is held then of the records that changed.
+func (r *Replica) hint(to Peer, all []change) {
+	of := r.hints.fresh[to]
+	if of == nil {
+		of = map[clustermesh.Origin]bool{}
+		r.hints.put(to, of)
 	}
 	for _, c := range all {
-		h.fresh[to][c.now.Record.Origin] = true
+		of[c.now.Record.Origin] = true
 	}
 }
 
 // Waits reports whether there is anything for Pulse to do.
-func (r *Replica) Waits() bool {
-	return len(r.hints.fresh)+len(r.hints.due)+len(r.others.fresh)+len(r.others.due) > 0
-}
+func (r *Replica) Waits() bool { return r.hints.any() || r.others.any() }
 
 // Pulse sends what has waited since the last time, and asks others for what has not come since then. It
 // is called tens of milliseconds after that, or after Waits became true.
 func (r *Replica) Pulse() (out Output) {
 	out = r.pulseAsked()
-	due := r.hints.due
-	r.hints.due, r.hints.fresh = r.hints.fresh, nil
+	due := r.hints.turn()
 	for _, p := range slices.SortedFunc(maps.Keys(due), clustermesh.Origin.Compare) {
 		if !r.IsNeighbour(p) {
 			continue

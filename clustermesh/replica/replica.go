@@ -116,8 +116,12 @@ type Replica struct {
 	asked  map[clustermesh.Origin]ask
 	doubts doubts
 	served map[Peer]*served // since the last tick
-	hints  hints
-	others others
+	// hints are the origins of which neighbours are told after a moment: by that time they should have
+	// the record by another way, so that they need not ask.
+	hints delayed[map[clustermesh.Origin]bool]
+	// others are the origins for whose records another peer is asked after a moment: one that answers
+	// needs less. What is new must not wait longer because a peer offers what it does not have.
+	others delayed[bool]
 	audit  audit
 	// hellos are those of neighbours.
 	hellos map[Peer]greeting
@@ -163,7 +167,6 @@ func New(cfg Config, held []Entry) *Replica {
 		history:  map[clustermesh.ClusterName]clustermesh.History{},
 		digests:  map[clustermesh.ClusterName]digest{},
 		asked:    map[clustermesh.Origin]ask{},
-		doubts:   doubts{of: map[Peer]int{}},
 		served:   map[Peer]*served{},
 		audit:    audit{whole: map[Peer]bool{}},
 		hellos:   map[Peer]greeting{},

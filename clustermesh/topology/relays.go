@@ -110,8 +110,8 @@ type relayWays struct {
 	neighbours []clustermesh.Origin
 }
 
-// link is a stream between relays of two clusters: the at-th of so many between the two. So many
-// copies of what a node wrote travel on these.
+// link is a stream between relays of two clusters: the at-th of so many between the two, on which so many
+// copies of what a node wrote travel.
 type link struct {
 	to             clustermesh.Origin
 	at, of, copies int

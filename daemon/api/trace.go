@@ -95,13 +95,13 @@ type Told struct {
 func (t Told) name() string { return t.SeenFrom.Cluster + "/" + t.SeenFrom.Node }
 
 // member returns what is said of a record, which may be nothing.
-func (t Told) member(origin string) (m Member) {
+func (t Told) member(origin string) Member {
 	for _, m := range t.Items {
 		if m.Name() == origin {
 			return m
 		}
 	}
-	return m
+	return Member{}
 }
 
 // earlier reports whether the daemon is of a version that does not say what it holds. A daemon holds a
