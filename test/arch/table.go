@@ -271,7 +271,7 @@ var Table = []Package{
 	// Looks at the page of strait ui, and at the documentation site, in a browser.
 	{Path: "test/web", Tests: []string{"docs", "daemon/api", "daemon/api/client", "daemon/api/fake", "daemon/api/server"}},
 	{Path: "test/alerts"}, // Prometheus with the chart's alerts, for tests of what fires
-	{Path: "test/many", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "daemon/api/client", "internal/fabric"}}, // sixty daemons
+	{Path: "test/many", Tests: []string{"clustermesh", "clustermesh/authority", "daemon/api", "daemon/api/client", "internal/fabric"}},
 	// Looks at the metrics with a real Prometheus, and asks daemons as the CLI does.
 	{Path: "test/monitoring", Tests: []string{"daemon/api", "daemon/api/client", "demo/lab", "test/alerts"}},
 	{Path: "test/e2e", Tests: []string{"test/pages", "internal/fabric"}},

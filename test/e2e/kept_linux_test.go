@@ -113,7 +113,8 @@ func explains(t *testing.T, bin string) {
 func tracesRecords(t *testing.T, bin string) {
 	for _, s := range find(t, bin, "strait.sock") {
 		out, err := exec.Command(filepath.Join(bin, "strait"), "--socket", s, "trace", "default/serve", "-o", "json").Output()
-		if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 3) { // 3: the other cluster is not asked
+		// It is 3 where the other cluster is not asked.
+		if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 3) {
 			t.Fatalf("strait trace: %v\n%s", err, out)
 		}
 		var answer struct {

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -112,11 +111,7 @@ func (m *machine) pins() string { return m.config["bpf"].(tree)["pins"].(string)
 
 func (m *machine) write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(m.path(name)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	tmp := m.path(name) + ".new"
-	if err := errors.Join(os.WriteFile(tmp, []byte(text), 0o600), os.Rename(tmp, m.path(name))); err != nil {
+	if err := testutil.Replace(m.path(name), text); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -129,5 +129,5 @@ func TestStateDir(t *testing.T) {
 func (w *balanced) stir() error {
 	w.stirred++
 	at := w.path("manifests/stirred.yaml")
-	return errors.Join(os.WriteFile(at+".new", []byte(service(fmt.Sprintf("stirred%d", w.stirred))), 0o600), os.Rename(at+".new", at))
+	return testutil.Replace(at, service(fmt.Sprintf("stirred%d", w.stirred)))
 }

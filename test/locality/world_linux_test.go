@@ -199,8 +199,7 @@ func (c *cluster) api() *client.Client     { return client.OnSocket(c.socket()) 
 // write replaces a file as a careful operator does.
 func (c *cluster) write(name, text string) {
 	c.w.Helper()
-	tmp := filepath.Join(filepath.Dir(c.path(name)), "."+filepath.Base(name)+".new")
-	c.w.must(os.MkdirAll(filepath.Dir(tmp), 0o755), os.WriteFile(tmp, []byte(text), 0o600), os.Rename(tmp, c.path(name)))
+	c.w.must(testutil.Replace(c.path(name), text))
 }
 
 // start starts the cluster's daemon.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// deaths lets the machine of a relay die, and the daemon of a node that is none, while others change: all
-// others see each of the changes. Then both come back.
+// deaths kills the machine of a relay, and the daemon of a node that is not a relay, while others change: the
+// rest see each change. Then both come back.
 func (f *fleet) deaths() {
 	f.Helper()
 	relay, plain := f.pick(f.clusters[0], true), f.pick(f.clusters[2], false)
@@ -65,7 +65,7 @@ func (n *node) takes(ctx context.Context, other *node, dead bool, contacts ...st
 	return fmt.Errorf("%s is unknown", other.origin())
 }
 
-// pick returns a running node of a cluster that is a relay, or none.
+// pick returns a running node of a cluster: one that is a relay, or one that is not.
 func (f *fleet) pick(c *cluster, relay bool) *node {
 	f.Helper()
 	for _, n := range c.nodes {
@@ -78,7 +78,7 @@ func (f *fleet) pick(c *cluster, relay bool) *node {
 			return n
 		}
 	}
-	f.Fatalf("%s has no node that is a relay: %v", c.name, relay)
+	f.Fatalf("%s has no node for which being a relay is %v", c.name, relay)
 	return nil
 }
 

@@ -132,22 +132,16 @@ func (f *fleet) write() {
 			Pods:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, c.index, 0, 0}), 16)},
 			Nodes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, c.index, 0}), 24)},
 		}
-		f.must(replace(c.path("root.key"), root.Base64()), replace(c.path("manifests/cluster.yaml"), c.manifest()))
+		f.must(testutil.Replace(c.path("root.key"), root.Base64()), testutil.Replace(c.path("manifests/cluster.yaml"), c.manifest()))
 	}
-	f.must(replace(f.file("gossip.key"), gossipkey.Ring{key}.Text()), replace(f.file("pins.yaml"), string(pins.Encode())))
+	f.must(testutil.Replace(f.file("gossip.key"), gossipkey.Ring{key}.Text()), testutil.Replace(f.file("pins.yaml"), string(pins.Encode())))
 	for _, n := range f.nodes {
 		config, err := json.Marshal(n.config()) // which is YAML too
-		f.must(err, replace(n.path("strait.yaml"), string(config)))
+		f.must(err, testutil.Replace(n.path("strait.yaml"), string(config)))
 	}
 }
 
 func (f *fleet) file(name string) string { return filepath.Join(f.dir, name) }
-
-// replace replaces a file as a careful operator does.
-func replace(path, text string) error {
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	return errors.Join(os.WriteFile(tmp, []byte(text), 0o600), os.Rename(tmp, path))
-}
 
 // manifest is what a cluster has besides the pods of its nodes.
 func (c *cluster) manifest() string {
@@ -176,7 +170,7 @@ status: {addresses: [{type: InternalIP, address: %s}]}
 // publish writes which pod the node has.
 func (n *node) publish() {
 	n.f.Helper()
-	n.f.must(replace(n.cluster.path("manifests/serve-"+n.name()+".yaml"), fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
+	n.f.must(testutil.Replace(n.cluster.path("manifests/serve-"+n.name()+".yaml"), fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: serve-%s, labels: {kubernetes.io/service-name: serve}}
 addressType: IPv4

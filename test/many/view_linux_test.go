@@ -71,14 +71,14 @@ func hearsAll(ctx context.Context, n *node) error {
 }
 
 const (
-	// relaysOf is how many relays a cluster of twelve has, and guests how many streams more than it needs a
-	// node that is none may have.
+	// relaysOf is how many relays a cluster of twelve has, and guests is how many extra streams a node that
+	// is not a relay may have.
 	relaysOf, guests = 3, 1
 )
 
-// linked wants a node to have the streams that docs/clusterset.md says, and returns how many. A node that is
-// no relay has two, to relays of its cluster. A relay has some to each other one of its cluster, to one of each
-// other cluster at most, and to nodes of its own cluster. Each may have a guest more.
+// linked checks that a node has the streams that docs/clusterset.md says, and returns how many. A node that is
+// not a relay has two, to relays of its cluster, and perhaps a guest. A relay has one to each other relay of its
+// cluster, one to each other cluster, and some to nodes of its own.
 func linked(ctx context.Context, n *node) (relay bool, count int, err error) {
 	list, err := n.api().Members(ctx)
 	if err != nil {
@@ -122,10 +122,12 @@ func linked(ctx context.Context, n *node) (relay bool, count int, err error) {
 		err = fmt.Errorf("a relay with %d streams to others of its cluster", mates)
 	case self.Relay && homes == 0:
 		err = fmt.Errorf("a relay of no node")
+	case self.Relay && len(abroad) != clusters-1:
+		err = fmt.Errorf("a relay with streams to %d other clusters", len(abroad))
 	}
 	for c, k := range abroad {
-		if self.Relay && k != 1 || len(abroad) != clusters-1 {
-			err = fmt.Errorf("%d streams to %s, and some to %d other clusters", k, c, len(abroad))
+		if self.Relay && k != 1 {
+			err = fmt.Errorf("a relay with %d streams to %s", k, c)
 		}
 	}
 	return self.Relay, count, err

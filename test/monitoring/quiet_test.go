@@ -107,11 +107,7 @@ func (c *churn) edit(file, from, to string, times int) {
 // replace writes a file as a careful operator does.
 func (c *churn) replace(file, text string) {
 	c.Helper()
-	tmp := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".new")
-	if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
-		c.Fatal(err)
-	}
-	if err := os.Rename(tmp, file); err != nil {
+	if err := testutil.Replace(file, text); err != nil {
 		c.Fatal(err)
 	}
 }

@@ -81,7 +81,7 @@ func (c *crowd) floods() (out []relayFlood) {
 		{"records that all have", func(n int) []replica.Message {
 			return []replica.Message{&replica.Snapshot{Entries: []replica.Entry{known[n%len(known)]}}}
 		}},
-		{"wrong differences", func(n int) []replica.Message { return []replica.Message{c.wrongTwice(known[n%len(known)])} }},
+		{"wrong differences", func(n int) []replica.Message { return []replica.Message{c.wrongOften(known[n%len(known)])} }},
 		{"reports of whom it hears", func(n int) []replica.Message { return []replica.Message{c.claims(n)} }},
 		{falseOffer, func(n int) []replica.Message { return []replica.Message{inventedOffers(known, n)} }},
 		{"questions for everything", func(int) []replica.Message { return []replica.Message{&replica.Want{Origins: c.all}} }},
@@ -103,8 +103,8 @@ func (c *crowd) floods() (out []relayFlood) {
 	return out
 }
 
-// wrongTwice says 100 times what differs from a record, with a seal that proves nothing.
-func (c *crowd) wrongTwice(e replica.Entry) replica.Message {
+// wrongOften says 100 times what differs from a record, with a seal that proves nothing.
+func (c *crowd) wrongOften(e replica.Entry) replica.Message {
 	item := c.item(e, e.Sealed(e.Seal()[1:]))
 	item.Version.Count++
 	return &replica.Delta{Items: slices.Repeat([]replica.DeltaItem{item}, 100)}

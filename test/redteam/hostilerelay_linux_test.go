@@ -124,7 +124,8 @@ func (c *crowd) passesLate(late time.Duration) (passed func() int) {
 }
 
 // TestRelayClaims: the same one reports all nodes of its cluster as silent, and clusters as heard that do not
-// exist or have ended. Nobody is withdrawn or invented, and the end of the other cluster is seen.
+// exist or have ended. No node is withdrawn, no cluster is invented, and n1 notices that the other cluster is
+// gone.
 func TestRelayClaims(t *testing.T) {
 	if !insideAlone(t) {
 		return

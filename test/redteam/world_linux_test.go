@@ -221,8 +221,7 @@ func (m *member) pinned() string          { return filepath.Join(m.bpf, "strait"
 // write replaces a file as a careful operator does.
 func (m *member) write(name, text string) {
 	m.w.Helper()
-	tmp := m.path(name) + ".new"
-	m.w.must(os.MkdirAll(filepath.Dir(tmp), 0o755), os.WriteFile(tmp, []byte(text), 0o600), os.Rename(tmp, m.path(name)))
+	m.w.must(testutil.Replace(m.path(name), text))
 }
 
 // start starts straitd. It ends with the test, or by stop.
